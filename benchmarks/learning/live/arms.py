@@ -172,9 +172,11 @@ class Memories:
         async with self._gate:
             wanted, place = await task.wanted(), task.furnished()
             practising = Practising(playbook)
-            await ask(task, self._model, arm, practising)
+            response = await ask(task, self._model, arm, practising)
             right = place.state == wanted
-        self.practised.append({"arm": arm.name, "task": task.id, "right": right})
+        made = [[item.tool_name, dict(item.arguments), item.error_message] for item in response.tool_calls]
+        row = {"arm": arm.name, "task": task.id, "right": right, "request": task.request, "made": made}
+        self.practised.append({**row, "answer": response.answer[:200]})
         if arm.kind == "own":  # without labels: the playbook must judge for itself
             return practising.episodes
         label = Label(source=LabelSource.VERIFIER, value="good" if right else "bad")

@@ -58,6 +58,7 @@ async def measure(
         "templates": len({task.template for task in tasks}),
         "seconds": time.monotonic() - begun,
         "practice_success": statistics.fmean(right) if right else None,
+        "practised": memories.practised,
         "summary": summary(rows, [arm.name for arm in arms]),
         "rows": rows,
     }
@@ -72,6 +73,7 @@ async def _one(model: Model, task: Task, arm: Arm, advice: Any) -> Row:
     except Exception as error:  # a model that fails is a run that failed
         return {**row, "right": False, "error": f"{type(error).__name__}: {error}"[:300], "iterations": 0, "calls": 0}
     codes = [item.error.code for item in response.tool_calls if item.error is not None]
+    made = [[item.tool_name, dict(item.arguments), item.error_message] for item in response.tool_calls]
     return {
         **row,
         "right": place.state == wanted,
@@ -80,6 +82,9 @@ async def _one(model: Model, task: Task, arm: Arm, advice: Any) -> Row:
         "iterations": response.total_iterations,
         "calls": len(response.tool_calls),
         "least_calls": len(task.calls),
+        "request": task.request,
+        "made": made,
+        "hints": heard.hints,
         "tools": [item.tool_name for item in response.tool_calls],
         "errors": codes,
         "hint_words": sum(heard.says(value) for item in response.tool_calls for value in item.arguments.values()),
@@ -94,12 +99,14 @@ class Hearing:
 
     def __init__(self, model: Model) -> None:
         self._model, self._told = model, set[str]()
+        self.hints: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
 
     async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:
-        said = (message.content for message in request.messages if message.name == NEXT_STEP)
+        said = [message.content for message in request.messages if message.name == NEXT_STEP]
+        self.hints += said
         self._told |= {_QUOTED.sub(" ", text) for text in said}
         return await self._model.respond(request, deltas)
 

@@ -15,11 +15,13 @@ from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import ConfigurationError, JournalConflictError, PlaybookConflictError
 from journeyman.core.events import Fact
 from journeyman.core.playbook import PlaybookStore
+from journeyman.core.policy import Principal
 from journeyman.core.protocols import Clock
 from journeyman.core.storing import CursorBatch
 from journeyman.learning.episodes import Episode, conversations_in, from_facts
 from journeyman.learning.forms import LearningSettings
 from journeyman.learning.playbook import MOST_TRIES, Draft, Playbook
+from journeyman.learning.reflector import Reflector
 from journeyman.stores.playbook_files import FilePlaybooks
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ logger = logging.getLogger("journeyman.learning")
 CURSOR = "playbooks"
 LEASE_SECONDS = 120.0
 RUNS_AT_ONCE = 50
+MOST_LOOKED_AT = 500
+"""Runs among which requests to practise are looked for."""
 LEARN_SECONDS = 5.0
 """How long after its end a run is learned from, at most, where the app learns by itself."""
 _CHAIN = "Chain of "
@@ -63,6 +67,21 @@ class Playbooks:
         """What happened in a stored run, with the labels it has by now; None while it has not ended."""
         labels = await self._store.labels.of(run_id)
         return from_facts(await self._facts(run_id), labels=labels)
+
+    async def to_practise(self, domain: str, *, principal: Principal | None, most: int) -> list[str]:
+        """What was asked in a domain, once each: first what went wrong at its latest, then the newest.
+
+        Only requests that stand alone, of runs on nobody's behalf or this principal's.
+        """
+        wanted: dict[str, bool] = {}
+        whose = (None, None if principal is None else principal.id)
+        for row in await self._store.runs.list(limit=MOST_LOOKED_AT):
+            episode = await self.episode(row.id) if row.principal_id in whose else None
+            if episode is None or episode.domain != domain or episode.known or episode.request.startswith(_CHAIN):
+                continue
+            lesson = Reflector().reflect(episode)
+            wanted.setdefault(episode.request, lesson is not None and lesson.good)
+        return sorted(wanted, key=wanted.__getitem__)[:most]
 
     async def learn(self) -> int:
         """Take in every run that has ended since; returns from how many something was learned.

@@ -60,6 +60,11 @@ class Curator:
         for lesson in lessons:
             await self._take_in(lesson, moment, taught=taught)
 
+    async def beware(self, *lessons: Lesson, now: float) -> None:
+        """Keep the pitfalls of lessons, and nothing else of them."""
+        for pitfall in (pitfall for lesson in lessons for pitfall in lesson.pitfalls):
+            await self._count_pitfall(pitfall, datetime.fromtimestamp(now, UTC))
+
     async def _take_in(self, lesson: Lesson, moment: datetime, *, taught: bool) -> None:
         counted = await self._credit(lesson, moment)
         for pitfall in lesson.pitfalls:

@@ -351,6 +351,16 @@ class Playbook:
             await self._change(reason, lambda curator: curator.take_in(*lessons, now=self._now(), taught=taught))
         return len(lessons)
 
+    async def take_in_practice(self, episodes: Sequence[Episode], *, whole: bool) -> int:
+        """What practice taught; returns how many runs were good. Of runs that had not the ``whole`` set of tools only
+        pitfalls are kept: how such a run ended says nothing of what it was given, or did."""
+        lessons = self._lessons(episodes)
+        if whole:
+            await self.take_in(episodes)
+            return sum(lesson.good for lesson in lessons)
+        await self._change(_learned(len(lessons)), lambda curator: curator.beware(*lessons, now=self._now()))
+        return 0
+
     def _lessons(self, episodes: Sequence[Episode], *, own_values: bool = False) -> list[Lesson]:
         """What episodes teach. One that cannot be read teaches nothing, and keeps nobody from learning of others."""
         lessons: list[Lesson] = []

@@ -97,3 +97,34 @@ def test_what_refused_calls_taught_is_listed(cli: Cli, tmp_path: Path) -> None:
     listed = cli("playbook", "list")
     assert "close_account: look account_id up first; do not guess it." in listed.out
     assert cli("playbook", "list", "--state", "active").out == ""
+
+
+DESK = """
+from journeyman import Agent, tool
+
+@tool(read_only=True)
+def find_person(name: str) -> list[str]:
+    "Find a person by name."
+    return [name]
+
+@tool
+def fire(name: str) -> str:
+    "Fire a person."
+    raise SystemExit("never")
+
+agent = Agent(name="desk", instruction="Help.", model="embedded", tools=[find_person, fire])
+"""
+
+
+def test_practice_has_only_the_tools_that_read(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "desk.py").write_text(DESK)
+    assert cli("playbook", "practise", "--agent", "desk.py:agent").code == 2  # there is no store yet
+    done = cli("playbook", "practise", "Find the person Anna", "--agent", "desk.py:agent", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["requests"] == 1
+    assert json.loads(done.out)["sandbox"] is False
+    nothing = cli("playbook", "practise", "--agent", "desk.py:agent")
+    assert "nothing was asked in 'general' yet" in nothing.err
+    sandboxed = cli("playbook", "practise", "Fire the person Anna", "--agent", "desk.py:agent", "--sandbox", "local")
+    assert sandboxed.code == 1
+    assert "the sandbox lacks tools of the agent: find_person, fire" in sandboxed.err

@@ -10,12 +10,15 @@ from rich.text import Text
 
 from journeyman.app.desk import Desk
 from journeyman.app.journeyman import Journeyman
+from journeyman.app.loading import open_at
 from journeyman.app.operations import playbooks as operations
+from journeyman.app.practise import Practice, practise
+from journeyman.core.errors import ConfigurationError
 from journeyman.core.playbook import PlaybookBullet, PlaybookDiff, StrategyState, ToolCallingStrategy
-from journeyman.doors.cli import screen
-from journeyman.doors.cli.loading import at_desk, command, in_store
+from journeyman.doors.cli import options, screen
+from journeyman.doors.cli.loading import at_desk, command, in_store, load_agent, load_library
 from journeyman.doors.cli.operated import Call, Listing, Typed, operated
-from journeyman.doors.cli.options import DEFAULT_STORE, By, Json, Store
+from journeyman.doors.cli.options import DEFAULT_STORE, By, Json, RunOptions, Store
 
 WIDTH = 80
 MARKS = {"added": "+", "changed": "~", "removed": "-"}
@@ -110,6 +113,53 @@ def learn_from(
         return screen.print_json({"learned_from": count})
     screen.say(f"learned from {screen.counted(count, 'run')}")
     return screen.note(f"see: {command(store, 'playbook list')}")
+
+
+@playbook.command("practise")
+@options.taking("requests sandbox rounds most domain agent library model permission store as_json debug log_level")
+def practise_requests(
+    given: RunOptions,
+    *,
+    requests: Annotated[
+        list[str] | None, typer.Argument(metavar="[REQUEST]…", help="What to try; none: what was asked before.")
+    ] = None,
+    sandbox: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE[:NAME]", help="The tools over something that may be changed: nobody is asked there."
+        ),
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, max=20, help="How often; each is told what those before taught.")] = 2,
+    most: Annotated[int, typer.Option(min=1, max=500, help="Requests of a round.")] = 20,
+    domain: Domain = "general",
+) -> None:
+    """Try earlier requests again, those that failed first, and learn: for when the machine has nothing else to do.
+
+    Without --sandbox only tools that read are there, and only pitfalls are kept.
+    """
+
+    async def work(app: Journeyman) -> Practice:
+        agent, tools = load_agent(given.agent, given.library, store=store, model=given.model)
+        tried = requests or await app.playbooks.to_practise(domain, principal=given.principal, most=most)
+        if not tried:
+            raise ConfigurationError(f"nothing was asked in {domain!r} yet: name a request to practise")
+        return await practise(
+            app.playbooks[domain],
+            agent,
+            tried[:most],
+            sandbox=None if sandbox is None else load_library(sandbox, store=store),
+            rounds=rounds,
+            library=tools,
+            principal=given.principal,
+        )
+
+    store = open_at(given.store)
+    made = in_store(given.store, work, create=bool(requests))
+    if given.as_json:
+        return screen.print_json(made)
+    good = f", {' then '.join(map(str, made.good))} good" if made.sandbox else ", only what to beware of was kept"
+    screen.say(f"tried {screen.counted(made.requests, 'request')} {screen.counted(made.rounds, 'time')}{good}")
+    return screen.note(f"see: {command(given.store, 'playbook list')}")
 
 
 operated(playbook, "playbook history", operations.list_versions, typed=IN_DOMAIN)(
