@@ -52,7 +52,7 @@ class Learner:
     async def respond(self, request: Any, deltas: Any = None) -> Any:
         self.offered.append({item.name for item in request.tools})
         self.hints += [item.content for item in request.messages if item.name == "next_step"]
-        turns = [call("list_notes", person_id="Anna"), call("find_person", name="Anna")]
+        turns: list[Any] = [call("list_notes", person_id="Anna"), call("find_person", name="Anna")]
         turns += [call("list_notes", person_id="P-1"), say("There is one.")]
         if "send_note" in self.offered[-1]:
             turns = [call("find_person", name="Anna"), call("send_note", person_id="P-1", text="lunch"), say("Told.")]
@@ -108,7 +108,7 @@ async def test_a_sandbox_that_lacks_a_tool_is_refused_and_so_is_practice_without
 
 
 async def test_what_failed_is_tried_first_and_each_request_once(tmp_path: Path) -> None:
-    calls = [call("find_person", name="Bert"), say("Found."), say("Sorry.")] * 2
+    calls: list[Any] = [call("find_person", name="Bert"), say("Found."), say("Sorry.")] * 2
     url = f"sqlite:///{tmp_path / 's.db'}"
     async with Journeyman(store=url, model=ScriptedModel(calls), learning=LearningSettings(holdout=0)) as app:
         reader = Agent(name="office", instruction="Help.", tools=[find_person])
