@@ -20,7 +20,7 @@ from journeyman.core.words import stands_in, stem, words
 from journeyman.learning import listed, shapes
 from journeyman.provenance.hints import nearest_choice
 from journeyman.provenance.index import identifies
-from journeyman.provenance.ledger import written
+from journeyman.provenance.ledger import leaves, written
 from journeyman.retrieval.search import terms
 from journeyman.sensitive.tokens import redacted
 
@@ -135,7 +135,7 @@ def worked(
     for given, call in zip(arguments, shown.calls, strict=False):
         for name, value in given.items():
             found = isinstance(call.sources.get(name), ResultField)
-            for leaf in _leaves(value):
+            for _, leaf in leaves(value):
                 key = written(leaf)
                 if key not in names or key in made:
                     continue
@@ -155,13 +155,6 @@ def worked(
     text = _MARK.sub(lambda mark: marks.get(mark[0]) or ("Robin" if mark[1] == "name" else "4711"), text)
     calls = [_replaced(given, made) for given in arguments]
     return WorkedExample(request=text, calls=tuple(calls[: len(shown.calls)]), values=tuple(private))
-
-
-def _leaves(value: Any) -> Iterable[Any]:
-    if isinstance(value, Mapping | list | tuple):
-        inner = value.values() if isinstance(value, Mapping) else value
-        return [leaf for item in inner for leaf in _leaves(item)]
-    return [] if value is None or isinstance(value, bool) else [value]
 
 
 def _replaced(value: Any, made: Mapping[str, Any]) -> Any:
@@ -310,7 +303,7 @@ def _associated(examples: Sequence[WorkedExample], at: int, name: str, request: 
             continue
         if value in example.values or stands_in(example.request, value):
             return None  # it is said, not meant
-        others = (written(leaf) for call in example.calls for leaf in _leaves(call) if leaf != value)
+        others = (written(leaf) for call in example.calls for _, leaf in leaves(call) if leaf != value)
         said = set(terms(example.request)).difference(*(terms(text) for text in others))
         by_value[value] = by_value.get(value, said) & said
     asked, fitting = set(terms(request)), list[str]()
@@ -406,7 +399,7 @@ def worded_as(shown: Demonstration, request: str, said: Sequence[Mapping[str, An
 
 def _without(text: str, calls: Iterable[Mapping[str, Any]]) -> list[str]:
     """A text's words, with marks for the values of calls and for days."""
-    values = (written(leaf) for call in calls for leaf in _leaves(call))
+    values = (written(leaf) for call in calls for _, leaf in leaves(call))
     for value in sorted(filter(None, values), key=len, reverse=True):
         text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", " ⟦⟧ ", text, flags=re.IGNORECASE)
     text = re.sub(_MONTH_NAME, " ⟦⟧ ", _SPELLED_DAY.sub(" ⟦⟧ ", text), flags=re.IGNORECASE)

@@ -42,7 +42,7 @@ class Carried:
         public = [item.text[:LONGEST_READ] for item in heard if item not in private]
         self._private = _squeezed("\n".join(texts))
         self._public = _squeezed("\n".join([*said, *public]))
-        codes = {_squeezed(token) for text in texts for token in text.split() if _has_digit(token)}
+        codes = {_squeezed(token) for text in texts for token in text.split() if any(map(str.isdigit, token))}
         self._codes = {code for code in codes if len(code) >= LEAST_NEEDLE and code not in self._public}
 
     def found_in(self, text: str, earlier: Sequence[str]) -> bool:
@@ -119,7 +119,3 @@ def _tail(text: str, other: str) -> str:
     """A text without how another begins."""
     same = next((at for at, (one, two) in enumerate(zip(text, other, strict=False)) if one != two), 0)
     return text[same:]
-
-
-def _has_digit(text: str) -> bool:
-    return any(map(str.isdigit, text))
