@@ -73,6 +73,22 @@ async def test_weights_that_were_not_reviewed_are_refused(tmp_path: Path, monkey
         await MiniLM().embed(["text"])
 
 
+def test_many_embedders_of_one_process_have_the_weights_once() -> None:
+    program = """
+import asyncio, resource
+from journeyman.retrieval.embedders import default_embedder
+def megabytes():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+asyncio.run(default_embedder().embed(["a text"]))
+before = megabytes()
+for number in range(8):  # as many domains of playbooks have
+    asyncio.run(default_embedder().embed([f"another text {number}"]))
+print(megabytes() - before)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 100
+
+
 def test_without_the_extra_there_is_no_default_and_a_name_says_what_to_install() -> None:
     program = """
 import sys

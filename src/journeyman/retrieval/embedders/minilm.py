@@ -32,6 +32,7 @@ BATCH = 1024
 """Tokens that are computed at once, padding included: more costs memory and gains nothing."""
 WEIGHTS = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 
+_LOADING = threading.Lock()
 _LONGEST_WORD = 100
 _PIECES = re.compile(r"[!-/:-@\[-`{-~]|[^\s!-/:-@\[-`{-~]+")
 _IDEOGRAPHS = re.compile(
@@ -46,8 +47,6 @@ class MiniLM:
 
     def __init__(self) -> None:
         self._weights = _weights()
-        self._session: Any = None
-        self._loading = threading.Lock()
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """One row for each text; computed in a thread."""
@@ -73,16 +72,12 @@ class MiniLM:
         ids = np.array([line + [0] * (width - len(line)) for line in encoded], dtype=np.int64)
         mask = np.array([[1] * len(line) + [0] * (width - len(line)) for line in encoded], dtype=np.int64)
         given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        states = self._loaded().run(None, given)[0]
+        with _LOADING:
+            session = _session(self._weights)
+        states = session.run(None, given)[0]
         means: Vectors = (states * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
         means /= np.linalg.norm(means, axis=1, keepdims=True)
         return means
-
-    def _loaded(self) -> Any:
-        with self._loading:
-            if self._session is None:
-                self._session = _session(self._weights)
-            return self._session
 
 
 def _weights() -> Path:
@@ -92,7 +87,9 @@ def _weights() -> Path:
     return Path(package.origin).with_name("model.onnx")
 
 
+@cache
 def _session(weights: Path) -> Any:
+    """One for all who embed in this process: it takes 115 MB, and each domain of a playbook has an embedder."""
     content = weights.read_bytes()
     if hashlib.sha256(content).hexdigest() != WEIGHTS:
         raise ConfigurationError(
