@@ -69,6 +69,9 @@ function partsOf(text: string, most: number): { parts: string[]; left: number } 
 
 const all = (tokens: Token[] | undefined): ComponentChildren => tokens?.map((token, at) => <One key={at} token={token} />);
 
+/** Each block is written from the side that its own script begins at. */
+const AUTO = { dir: "auto" } as const;
+
 function One({ token }: { token: Token }): ComponentChildren {
   const generic = token as Tokens.Generic;
   switch (token.type) {
@@ -77,14 +80,14 @@ function One({ token }: { token: Token }): ComponentChildren {
       return null;
     case "heading":
       // The page has its own headings; an answer's begin below them.
-      return h(`h${Math.min(6, generic.depth + 2)}`, null, all(generic.tokens));
+      return h(`h${Math.min(6, generic.depth + 2)}`, AUTO, all(generic.tokens));
     case "paragraph":
-      return <p>{all(generic.tokens)}</p>;
+      return <p {...AUTO}>{all(generic.tokens)}</p>;
     case "blockquote":
-      return <blockquote>{all(generic.tokens)}</blockquote>;
+      return <blockquote {...AUTO}>{all(generic.tokens)}</blockquote>;
     case "list": {
       const items = (token as Tokens.List).items.map((item, at) => <Item key={at} item={item} />);
-      return generic.ordered ? <ol start={generic.start || 1}>{items}</ol> : <ul>{items}</ul>;
+      return generic.ordered ? <ol {...AUTO} start={generic.start || 1}>{items}</ol> : <ul {...AUTO}>{items}</ul>;
     }
     case "code":
       return <pre tabIndex={0}><code>{generic.text}</code></pre>;
@@ -117,7 +120,7 @@ function One({ token }: { token: Token }): ComponentChildren {
 
 function Item({ item }: { item: Tokens.ListItem }) {
   return (
-    <li>
+    <li {...AUTO}>
       {item.task ? <>{item.checked ? "☑" : "☐"} </> : null}
       {all(item.tokens)}
     </li>
@@ -134,9 +137,9 @@ function Table({ table }: { table: Tokens.Table }) {
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Table">
       <table>
-        <thead><tr>{table.header.map((cell, at) => <th key={at} scope="col">{all(cell.tokens)}</th>)}</tr></thead>
+        <thead><tr>{table.header.map((cell, at) => <th key={at} scope="col" {...AUTO}>{all(cell.tokens)}</th>)}</tr></thead>
         <tbody>
-          {table.rows.map((row, at) => <tr key={at}>{row.map((cell, column) => <td key={column}>{all(cell.tokens)}</td>)}</tr>)}
+          {table.rows.map((row, at) => <tr key={at}>{row.map((cell, column) => <td key={column} {...AUTO}>{all(cell.tokens)}</td>)}</tr>)}
         </tbody>
       </table>
     </div>

@@ -1,6 +1,6 @@
 // A conversation: its runs one after another, and a place to write. Runs that somebody else begins in it appear too.
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ApiError, get, send } from "../api";
 import { ended, type Medium, type RunStatus } from "../events";
 import { newId, plural } from "../format";
@@ -148,7 +148,11 @@ function Rename({ title, save, leave }: { title: string; save: (title: string) =
   const [text, setText] = useState(title);
   const { busy, problem, act } = useAction();
   const field = useRef<HTMLInputElement>(null);
-  useEffect(() => field.current!.select(), []);
+  // At once: the button that was pressed is gone, and what is typed next would be taken for a key of the page.
+  useLayoutEffect(() => {
+    field.current!.focus();
+    field.current!.select();
+  }, []);
   return (
     <form class="title chat-title" onSubmit={(event) => { event.preventDefault(); void act(() => save(text)); }} onKeyDown={(event) => event.key === "Escape" && leave()}>
       <h1 class="sr-only" tabIndex={-1}>{title}</h1>

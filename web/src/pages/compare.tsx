@@ -59,9 +59,11 @@ export function ComparePage({ ids }: { ids: [string, string] }) {
   );
 }
 
+const KINDS: Partial<Record<CallView["status"], "good" | "warn" | "busy">> = { success: "good", pending: "warn", running: "busy" };
+
 const toldOf = (call: CallView | undefined): string => (call ? `${call.tool} ${brief(call.arguments)} ${call.status}` : "");
 
 function Called({ call }: { call: CallView | undefined }) {
   if (!call) return <>–</>;
-  return <><code>{call.tool}</code> <Badge kind={call.status === "success" ? "good" : "bad"}>{call.status}</Badge><br /><span class="quiet">{brief(call.arguments)}</span></>;
+  return <><code>{call.tool}</code> <Badge kind={KINDS[call.status] ?? "bad"}>{call.status}</Badge><br /><span class="quiet">{brief(call.arguments)}</span></>;
 }

@@ -65,8 +65,8 @@ function OneGap({ id }: { id: string }) {
       ) : null}
       {files.length ? <h2>To begin with</h2> : null}
       {files.length ? <p>Files that a new tool can begin with. What is missing is what it does; <a href={href("tools")}>the other tools</a> show how that looks.</p> : null}
-      {files.map((file, at) => (
-        <details class="code" key={file.name} open={at === files.length - 1}>
+      {files.map((file) => (
+        <details class="code" key={file.name} open={file === written?.files[0]}>
           <summary>{file.name}</summary>
           <pre tabIndex={0} aria-label={file.name}>{file.text}</pre>
         </details>

@@ -66,10 +66,12 @@ function NewDocument({ added }: { added: () => void }) {
 
 function Remembered({ document, shown, may, gone }: { document: MemoryDocument; shown: string; may: boolean; gone: () => void }) {
   const [deleting, setDeleting] = useState(false);
+  const [whole, setWhole] = useState(false);
   const said = brief(document.metadata).replaceAll('"', "");
   return (
     <div class="remembered">
-      <p class="prose">{pretty(shown.slice(0, SHOWN))}{shown.length > SHOWN ? "…" : ""}</p>
+      <p class="prose">{whole ? pretty(document.text) : `${pretty(shown.slice(0, SHOWN))}${shown.length > SHOWN ? "…" : ""}`}</p>
+      {shown.length > SHOWN || shown.length < document.text.length ? <button class="quiet-button all" aria-expanded={whole} onClick={() => setWhole(!whole)}>{whole ? "Show less" : "Show all"}</button> : null}
       <p class="quiet facts"><span class="time">stored {when(document.created_at)}</span>{said ? <span>{said}</span> : null}</p>
       {may ? <button class="quiet-button" aria-label={`Delete: ${shown.slice(0, 60)}`} onClick={() => setDeleting(true)}>Delete…</button> : null}
       {deleting ? (

@@ -54,6 +54,7 @@ const KINDS: Record<string, "good" | "warn" | "busy" | undefined> = { active: "g
 
 function One({ view, path, may, changed }: { view: StrategyView; path: string; may: boolean; changed: () => void }) {
   const { strategy } = view;
+  const used = rates(strategy).some((rate) => !rate.none);
   const { busy, problem, act } = useAction();
   const settle = (state: string) =>
     act(async () => {
@@ -68,13 +69,13 @@ function One({ view, path, may, changed }: { view: StrategyView; path: string; m
       </div>
       <p class="quiet">{strategy.state_reason}</p>
       <Demonstration strategy={strategy} />
-      <Intervals title="Runs that were good, with 95 % intervals" show={percent} rows={rates(strategy)} />
+      {used ? <Intervals title="Runs that were good, with 95 % intervals" show={percent} rows={rates(strategy)} /> : null}
       <h3>Effect</h3>
       {view.effect ? (
         <Intervals title="Good runs with it, minus good holdouts, in points with the 95 % interval" show={points}
           rows={[{ name: "with it − without", mean: view.effect[0], low: view.effect[1], high: view.effect[2] }]} />
       ) : null}
-      <p>{view.effect_text}</p>
+      <p>{used ? view.effect_text : "Its effect is not known yet: no run has used it."}</p>
       <p class="quiet">
         Labels: {Object.entries(strategy.label_sources).map(([source, count]) => `${count} by ${source}`).join(", ") || "none"}
         {strategy.models.length ? `; learned from ${strategy.models.join(", ")}` : ""}

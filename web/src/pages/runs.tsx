@@ -134,7 +134,7 @@ function RunLine({ run, focus, picked, pick }: {
       <input type="checkbox" tabIndex={focus.tabIndex} checked={picked} aria-label={`Compare: ${request}`} title="Choose two to compare them" onChange={(event) => pick(event.currentTarget.checked)} />
       <a class="line" {...focus} href={href("runs", run.id)} aria-label={`${request}, ${over ? run.outcome ?? "" : ""} ${standing(run)}`}>
         <OutcomeBadge status={run.status} outcome={run.outcome} />
-        <span class="what"><span class="request">{request}</span><span class="quiet"><span class="begun">{when(run.created_at)} · </span>{run.agent}{run.principal ? ` · ${run.principal}` : ""} · {standing(run)}</span></span>
+        <span class="what"><span class="request">{request}</span><span class="quiet">{took ? <span class="figures">{[money(run.cost), took].filter(Boolean).join(" · ")} · </span> : null}{run.agent}{run.principal ? ` · ${run.principal}` : ""} · {standing(run)}</span></span>
         <span class="quiet number">{money(run.cost)}</span>
         <span class="quiet number">{took}</span>
         <span class="quiet time">{when(run.created_at)}</span>

@@ -53,9 +53,9 @@ function AllTasks() {
         <label>Tag <input value={filter.tags} size={6} maxLength={100} onInput={change("tags")} /></label>
         <label>Order{" "}
           <select value={filter.sort} onChange={change("sort")}>
-            <option value="created_desc">newest first</option>
-            <option value="eta_asc">due first</option>
-            <option value="priority_desc">most urgent first</option>
+            <option value="created_desc">newest</option>
+            <option value="eta_asc">due soonest</option>
+            <option value="priority_desc">most urgent</option>
           </select>
         </label>
       </div>

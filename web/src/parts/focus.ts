@@ -1,6 +1,6 @@
 // Where the focus goes when what had it goes away, so that nobody who uses a keyboard begins again at the top.
 
-import { useEffect, useRef, type MutableRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, type MutableRef } from "preact/hooks";
 
 /**
  * For a card that disappears once it is decided. `decided()` says that its own buttons did it: then the focus goes to
@@ -33,7 +33,7 @@ function land(call: Element | null): void {
 /** Moves the focus into a part of a card when it takes another's place there, and not when the card is first shown. */
 export function useFocusOn(card: MutableRef<HTMLElement | null>, what: unknown): void {
   const first = useRef(true);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (first.current) return void (first.current = false);
     card.current?.querySelector<HTMLElement>("textarea, input:not([type=checkbox]), button")?.focus();
   }, [what]);

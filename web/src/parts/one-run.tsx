@@ -38,7 +38,7 @@ export function OneRun({ id }: { id: string }) {
   }
   const status = run.seq ? run.status : (row?.status ?? run.status);
   const open = row !== undefined && !ended(status) && changes(me, row.principal);
-  const left = status === "running" || status === "queued" || status === "stuck";
+  const left = status === "running" || (status === "queued" && !data?.waits.length) || status === "stuck";
   return (
     <>
       <p class="back"><a href={href("runs")}>← All runs</a></p>
@@ -57,7 +57,7 @@ export function OneRun({ id }: { id: string }) {
         </div>
       )}
       {data && !over ? <Waits waits={data.waits} trouble={row?.trouble ?? null} /> : null}
-      <h2>Timeline</h2>
+      {run.startedAt === null ? null : <h2>Timeline</h2>}
       <Timeline run={run} />
       <Past id={id} steps={run.steps.filter((step) => step.answeredAt !== null).length} forks={row !== undefined && changes(me, row.principal)} />
       <h2>Steps</h2>

@@ -92,7 +92,7 @@ def words(number: int, said: tuple[str, ...] = WORDS) -> str:
 
 
 async def fill_lists(service: Service, many: int, *, whose: str = "local") -> None:
-    """So many tasks, documents, gaps and conversations; of what there is less of, some hundreds at most."""
+    """So many tasks, gaps and conversations; at most a thousand documents, and some hundreds of the rest."""
     now = time.time()
     store, app = service.store, service.app
     few = min(many, 300)
@@ -100,7 +100,8 @@ async def fill_lists(service: Service, many: int, *, whose: str = "local") -> No
         numbers = range(first, min(many, first + AT_ONCE))
         await asyncio.gather(*(store.tasks.add(_task(number, now - number * APART_SECONDS)) for number in numbers))
         texts = [(f"{words(number)}. Noted on day {number}.", {"topic": "orders"}, None) for number in numbers]
-        await app.memory.store_documents(texts, principal=Principal(whose))
+        if first < 1_000:  # each has a vector, which takes its time
+            await app.memory.store_documents(texts, principal=Principal(whose))
         await store._database.write(partial(_talk, numbers=numbers, now=now, whose=whose))
         await asyncio.gather(
             *(store.gaps.add(_gap(number), now=now - number, principal_id=whose) for number in numbers)

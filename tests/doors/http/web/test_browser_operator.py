@@ -315,6 +315,21 @@ async def test_a_turn_of_direction_is_shown_and_does_nothing(page: Page, site: S
         assert "\u202e" not in await page.locator("body").inner_text()
 
 
+async def test_text_from_the_right_begins_at_the_right_and_turns_nothing_around_it(page: Page, site: Site) -> None:
+    title = "اتصل بـ Ada بخصوص الطلب 7"
+    assert (await site.client.post("/api/v1/tasks", json={"title": title})).status_code == 201
+    await asked(site, title, "s1")
+    for path in ("tasks", "runs", "chat/s1"):
+        await opened_at(page, site, f"#/{path}")
+        words = page.get_by_role("main").get_by_text(title).last
+        await expect(words).to_have_css("direction", "rtl")
+        await expect(page.get_by_role("main")).to_have_css("direction", "ltr")
+    await page.get_by_label("Message").fill(title)
+    await expect(page.get_by_label("Message")).to_have_css("direction", "rtl")
+    await page.get_by_label("Message").fill("Call Ada")
+    await expect(page.get_by_label("Message")).to_have_css("direction", "ltr")
+
+
 async def test_a_problem_goes_when_it_is_over(page: Page, site: Site) -> None:
     await opened_at(page, site, "#/tools/lookup_order")
     await expect(page.get_by_role("button", name="Call")).to_be_visible()
