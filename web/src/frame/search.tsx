@@ -1,6 +1,6 @@
 // Search across everything: pages, conversations, runs, tasks, memory, tools, approvals, gaps. One field, and the arrows.
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get } from "../api";
 import { when } from "../format";
 import { useSettled } from "../hooks";
@@ -53,7 +53,7 @@ export function SearchDialog({ close }: { close: () => void }) {
   const [done, setDone] = useState("");
   const [at, setAt] = useState(0);
   const wanted = useSettled(text.trim(), 150);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const before = document.activeElement;
     dialog.current!.showModal();
     return () => void setTimeout(() => document.activeElement === document.body && before instanceof HTMLElement && before.isConnected && before.focus({ preventScroll: true }));

@@ -1,6 +1,6 @@
 // Who one is, and what one chooses for oneself. It is kept in this browser.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useMe } from "../me";
 import { keysOn } from "./keys";
 import { canNotify, notifies } from "./waiting";
@@ -49,7 +49,7 @@ export function Settings() {
 
 function SettingsDialog({ close, children }: { close: () => void; children: preact.ComponentChildren }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const before = document.activeElement;
     dialog.current!.showModal();
     return () => void setTimeout(() => before instanceof HTMLElement && before.isConnected && before.focus({ preventScroll: true }));

@@ -1,7 +1,7 @@
 // Small parts that many others are made of.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { CallStatus, Risk, RunStatus } from "../events";
 import { pretty } from "../format";
 import { parse, write } from "../json";
@@ -81,7 +81,7 @@ export function Confirm({ title, verb, children, yes, no }: {
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const { busy, problem, act } = useAction();
-  useEffect(() => {
+  useLayoutEffect(() => {
     const before = document.activeElement;
     dialog.current!.showModal();
     // Afterwards: as long as the dialog is there, nothing else can have the focus.
