@@ -363,9 +363,7 @@ class Handle(Generic[OutputT]):
             case RunStatus.STUCK:
                 return [Wait(reason="stuck", whom="a person", text="a word that it may be tried again")]
             case RunStatus.QUEUED if (ahead := await runner.store.runs.ahead_of(row.id)) is not None:
-                text = (
-                    f"its end; it goes before this one in their session, and is {ahead.status.value.replace('_', ' ')}"
-                )
+                text = f"its end; it comes first in their session, and is {ahead.status.value.replace('_', ' ')}"
                 return [Wait(reason="turn", whom=f"run {ahead.id}", text=text)]
             case RunStatus.QUEUED if row.owner is None:
                 place = await self.position()

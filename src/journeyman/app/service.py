@@ -5,8 +5,10 @@ Knows nothing of HTTP. Everything here works without a language model, except a 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -296,6 +298,18 @@ def hello_library() -> ToolLibrary:
     from journeyman.toolkits.hello import say_hello
 
     return ToolLibrary([say_hello])
+
+
+@contextmanager
+def ending_signals(end: Callable[[int], object]) -> Iterator[None]:
+    """Have SIGINT and SIGTERM call it. Only the main thread hears them; elsewhere whoever runs the loop ends it."""
+    loop = asyncio.get_running_loop()
+    with ExitStack() as handled:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with suppress(ValueError, NotImplementedError, RuntimeError):
+                loop.add_signal_handler(number, end, number)
+                handled.callback(loop.remove_signal_handler, number)
+        yield
 
 
 # --- reports of experiments

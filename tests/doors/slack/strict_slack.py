@@ -65,6 +65,8 @@ class Team:
     triggers: dict[str, str] = field(default_factory=dict)
     """Who may be shown a dialogue, once."""
     views: list[tuple[str, Json]] = field(default_factory=list)
+    gone: set[str] = field(default_factory=set)
+    """Whose accounts are closed."""
 
     def direct(self, user: str) -> str:
         channel = f"D{user[1:]}"
@@ -155,6 +157,8 @@ class StrictSlack:
     def conversations_open(self, team: Team, given: Json) -> Json:
         if given["users"] not in team.people:
             raise RefusedError("user_not_found")
+        if given["users"] in team.gone:
+            raise RefusedError("user_disabled")
         return {"channel": {"id": team.direct(given["users"])}}
 
     def conversations_members(self, team: Team, given: Json) -> Json:
@@ -243,8 +247,12 @@ class StrictSlack:
                         self._wrong(block, "a button")
                 elif item["type"] == "static_select":
                     texts = [(len(each["text"]["text"]), len(each["value"])) for each in item["options"]]
-                    if not 0 < len(texts) <= 100 or any(not 0 < text <= 75 or value > 150 for text, value in texts):
+                    if not 0 < len(texts) <= 100 or any(
+                        not 0 < text <= 75 or not 0 < value <= 150 for text, value in texts
+                    ):
                         self._wrong(block, "1 to 100 options of 75 characters")
+                    if len({each["value"] for each in item["options"]}) < len(texts):
+                        self._wrong(block, "options have values of their own")
                 elif item["type"] == "plain_text_input" and len(item.get("initial_value", "")) > 3_000:
                     self._wrong(block, "a field has at most 3,000 characters")
             if block["type"] == "actions" and not 0 < len(held) <= 25:
@@ -388,5 +396,5 @@ async def strict_slack(*teams: Team) -> AsyncIterator[StrictSlack]:
 def _entered(element: Json, value: str | None) -> Json:
     if element["type"] != "static_select":
         return {"value": value}
-    chosen = [each for each in element["options"] if each["value"] == value]
+    chosen = [each for each in element["options"] if value in (each["value"], each["text"]["text"])]
     return {"selected_option": chosen[0] if chosen else None}

@@ -55,7 +55,22 @@ async def order(context: ToolContext) -> str:
     return "nothing" if wish is None else f"ordered {wish}"
 
 
-CLERK = Agent(name="clerk", instruction="Help with money.", tools=[pay, order])
+LONG = "a very long choice that begins like the other one, " * 4
+CHOICES = ["", f"{LONG}and ends otherwise", f"{LONG}and ends like this"]
+
+
+@tool(risk="reversible")
+async def choose(context: ToolContext) -> str:
+    """Choose something. Use when a choice is to be made."""
+    fields = {
+        "what": {"type": "string", "enum": CHOICES},
+        "size": {"type": "integer", "enum": [1, 10], "default": 10},
+    }
+    wish = await context.ask("Which?", {"type": "object", "properties": fields, "required": ["what"]})
+    return f"chosen {wish}"
+
+
+CLERK = Agent(name="clerk", instruction="Help with money.", tools=[pay, order, choose])
 
 
 def team(name: str = "T0FIRSTTT") -> Team:
@@ -73,7 +88,7 @@ async def at_work(
     people = People(approvers=named, teams=slack.teams)
     async with open_service(
         store=f"sqlite:///{tmp_path / 'store.db'}",
-        library=ToolLibrary([pay, order]),
+        library=ToolLibrary([pay, order, choose]),
         agents=[CLERK],
         model=model,
         principals=people.now,
@@ -231,6 +246,22 @@ async def test_what_a_tool_asks_is_answered_in_a_dialogue_by_whoever_asked_for_i
         await until(lambda: f"Answered by <@{ADA}>" in cards(first, OPEN)[0]["text"] + str(cards(first, OPEN)[0]))
 
 
+async def test_choices_that_are_long_alike_or_empty_can_be_chosen(tmp_path: Path) -> None:
+    first = team()
+    model = ScriptedModel([call("choose"), lambda request: say(request.messages[-1].content)])
+    async with strict_slack(first) as slack, at_work(slack, tmp_path, model):
+        await slack.says(first, ADA, "choose", OPEN)
+        (card,) = await shown(first, OPEN, "decide:")
+        await slack.presses(first, ADA, card, "Answer")
+        what, size = (b["element"] for b in first.views[-1][1]["blocks"] if b["type"] == "input")
+        assert size["initial_option"]["text"]["text"] == "10"
+        chosen = {"0": what["options"][2]["value"], "1": size["options"][0]["value"]}
+        assert await slack.fills_in(first, ADA, **chosen) == {}
+        (text,) = await answered(first, OPEN)
+        assert "and ends like this" in text
+        assert "'size': 1" in text
+
+
 async def test_a_question_can_be_declined_at_once(tmp_path: Path) -> None:
     first = team()
     model = ScriptedModel([call("order"), lambda request: say(request.messages[-1].content)])
@@ -355,6 +386,83 @@ async def test_two_workspaces_see_nothing_of_each_other(tmp_path: Path) -> None:
         assert "pay Bob 5" in home
         assert "clerk" in home
         assert "pay Bob 5" not in await slack.opens_home(first, EVE)
+
+
+async def test_a_dialogue_that_slack_wants_much_later_is_not_waited_for(tmp_path: Path) -> None:
+    """Whoever pressed the button has three seconds until nothing can be opened any more."""
+    first = team()
+    async with strict_slack(first) as slack, at_work(slack, tmp_path, asking(), GRACE):
+        await slack.says(first, ADA, "pay Bob 5", OPEN)
+        (card,) = await shown(first, OPEN, "decide:")
+        slack.storm["views.open"] = ["3600.5"]
+        await slack.presses(first, GRACE, card, "Edit")
+        assert "press it again" in first.whispers[-1]["text"]
+        assert not first.views
+        slack.storm["views.open"] = ["0.5"]
+        await slack.presses(first, GRACE, card, "Edit")
+        assert await slack.fills_in(first, GRACE, **{"1": "300"}) == {}
+        assert await answered(first, OPEN) == ["Done."]
+        assert SENT == [("Bob", 300, None)]
+
+
+async def test_who_has_left_is_waited_for_by_nobody(tmp_path: Path) -> None:
+    first = team()
+    first.gone.add(BOSS)
+    async with strict_slack(first) as slack, at_work(slack, tmp_path, asking(), BOSS):
+        await slack.says(first, ADA, "pay Bob 5", OPEN)
+        (card,) = await shown(first, OPEN, "decide:")
+        told = json.dumps(card["blocks"])
+        assert "Nobody who may decide can be reached" in told
+        assert BOSS not in told
+    (tmp_path / "two").mkdir()
+    async with strict_slack(first) as slack, at_work(slack, tmp_path / "two", asking(), BOSS, GRACE):
+        await slack.says(first, ADA, "pay Bob 6", OPEN)
+        card = (await shown(first, OPEN, "decide:", 2))[-1]
+        assert f"For <@{GRACE}> to decide" in json.dumps(card["blocks"])
+        await slack.presses(first, GRACE, card, "Approve")
+        assert await answered(first, OPEN) == ["Done."]
+        assert SENT == [("Bob", 500, None)]
+
+
+async def test_a_message_of_40_000_characters_is_refused_once_and_starts_nothing(tmp_path: Path) -> None:
+    first = team()
+    async with strict_slack(first) as slack, at_work(slack, tmp_path, ScriptedModel([])) as door:
+        said = await slack.says(first, ADA, "x" * 40_000, OPEN)
+        await slack.send(
+            {"type": "event_callback", "team_id": first.id, "event": {**said, "type": "app_mention"}}, "events_api"
+        )
+        own = [message["text"] for message in first.messages[OPEN] if message["user"] == first.bot]
+        assert len(own) == 1
+        assert "40,000 characters" in own[0]
+        assert not await door._service.store.runs.list()
+
+
+async def test_what_is_said_directly_in_another_way_is_answered_too(tmp_path: Path) -> None:
+    """A reply that is also sent to the conversation, and '/me …'."""
+    first = team()
+    answers = ScriptedModel([say("One.")])
+    async with strict_slack(first) as slack, at_work(slack, tmp_path, answers):
+        direct = first.direct(ADA)
+        await slack.says(first, ADA, "is waiting", direct, subtype="me_message")
+        assert await answered(first, direct) == ["One."]
+        root = first.messages[direct][-1]["ts"]
+        await slack.says(first, ADA, "and now?", direct, subtype="thread_broadcast", thread_ts=root)
+        assert len(await answered(first, direct, 2)) == 2
+
+
+async def test_whoever_asked_is_told_directly_when_the_bot_is_put_out_of_the_channel(tmp_path: Path) -> None:
+    first = team()
+    async with strict_slack(first) as slack, at_work(slack, tmp_path, asking(), BOSS):
+        await slack.says(first, ADA, "pay Bob 5", OPEN)
+        (card,) = await shown(first, first.direct(BOSS), "decide:")
+        first.channels[OPEN].discard(first.bot)
+        await slack.presses(first, BOSS, card, "Approve")
+        direct = first.direct(ADA)
+        await until(lambda: bool(first.messages.get(direct)))
+        (told,) = first.messages[direct]
+        assert "I cannot answer you" in told["text"]
+        assert "is kept as run" in told["text"]
+        await until(lambda: SENT == [("Bob", 500, None)])
 
 
 async def test_storms_of_429_lose_and_double_nothing(tmp_path: Path) -> None:

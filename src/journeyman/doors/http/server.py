@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import socket
 import ssl
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -17,7 +16,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from journeyman.app.observing import prometheus_page
-from journeyman.app.service import Service
+from journeyman.app.service import Service, ending_signals
 from journeyman.core.errors import ConfigurationError
 from journeyman.doors.http import chat, completions, events, health, web
 from journeyman.doors.http.auth import AUTHENTICATED, Tokens, check_binding
@@ -201,15 +200,5 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        loop = asyncio.get_running_loop()
-        handled = []
-        for number in (signal.SIGINT, signal.SIGTERM):
-            # Only the main thread hears signals; elsewhere whoever runs the loop ends it.
-            with suppress(ValueError, NotImplementedError, RuntimeError):
-                loop.add_signal_handler(number, self.handle_exit, number, None)
-                handled.append(number)
-        try:
+        with ending_signals(lambda number: self.handle_exit(number, None)):
             yield
-        finally:
-            for number in handled:
-                loop.remove_signal_handler(number)

@@ -23,6 +23,8 @@ SECONDS = 30.0
 MOST_RETRIES = 5
 """How often a call that Slack wants later is made again."""
 MOST_RECONNECTIONS = 2
+OPENED_WITHIN = 2.0
+"""Seconds that a dialogue is waited for: three after the button was pressed, Slack opens none any more."""
 NO_PAUSE_GIVEN = 30.0
 """Seconds, where Slack wants a pause and does not say of how long."""
 PASSING = frozenset({"ratelimited", "internal_error", "fatal_error", "service_unavailable", "request_timeout"})
@@ -66,7 +68,7 @@ class SlackClient(AsyncWebClient):
                 return await super().api_call(method, **options)
             except SlackApiError as error:
                 wait = wanted_pause(error)
-                if wait is None or limited == MOST_RETRIES:
+                if wait is None or limited == MOST_RETRIES or (method == "views.open" and wait > OPENED_WITHIN):
                     raise
                 limited += 1
                 await self._rest(method, channel, wait)

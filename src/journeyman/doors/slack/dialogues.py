@@ -12,7 +12,7 @@ from journeyman.core.data import exact_json
 from journeyman.doors.slack.posts import ACTION, LONGEST_REASON, editable
 
 REASON = "reason"
-LONGEST_HINT, MOST_CHOICES = 150, 100
+LONGEST_HINT, LONGEST_CHOICE, MOST_CHOICES = 150, 75, 100
 SHORT = 80
 """Characters of a value that is edited in one line."""
 
@@ -52,22 +52,34 @@ def _form_fields(form: Mapping[str, Any], given: Mapping[str, Any]) -> list[dict
         schema = form["properties"][name]
         hint, label = str(schema.get("description", ""))[:LONGEST_HINT], str(schema.get("title") or name)
         made = _field(f"{number}", label, _as_text(value), optional=name not in required, hint=hint)
-        choices = [True, False] if schema.get("type") == "boolean" else schema.get("enum")
-        if isinstance(choices, list) and 0 < len(choices) <= MOST_CHOICES:
-            options = [{"text": _plain(text[:75] or "?"), "value": text[:150]} for text in map(_as_text, choices)]
-            chosen = [option for option in options if option["value"] == _as_text(value)]
+        if choices := _choices(schema):
+            # By their numbers: values may be long, alike or empty.
+            options = [{"text": _plain(_label(choice)), "value": f"{at}"} for at, choice in enumerate(choices)]
             element = {"type": "static_select", "action_id": f"{ACTION}field", "options": options}
-            made["element"] = element | ({"initial_option": chosen[0]} if chosen else {})
+            made["element"] = element | ({"initial_option": options[choices.index(value)]} if value in choices else {})
         fields.append(made)
     return fields
 
 
+def _choices(schema: Mapping[str, Any]) -> list[Any]:
+    """What a field is chosen from; nothing where it is written, or they are too many for a list."""
+    choices = [True, False] if schema.get("type") == "boolean" else schema.get("enum")
+    return choices if isinstance(choices, list) and len(choices) <= MOST_CHOICES else []
+
+
+def _label(choice: Any) -> str:
+    text = _as_text(choice).strip() or "–"
+    return text if len(text) <= LONGEST_CHOICE else f"{text[:36]}…{text[-38:]}"
+
+
 def edited(approval: Approval, written: Mapping[str, str]) -> dict[str, Any]:
     """The arguments as somebody has written them. Raises WrongFieldError."""
-    return {
-        name: _as_value(value, written.get(f"{number}", ""), f"{number}")
-        for number, (name, value) in enumerate(approval.arguments.items())
-    }
+    fields = {} if approval.question is None else approval.question.form["properties"]
+    found = {}
+    for number, (name, value) in enumerate(approval.arguments.items()):
+        choices, text = _choices(fields.get(name, {})), written.get(f"{number}", "")
+        found[name] = choices[int(text)] if choices and text else _as_value(value, text, f"{number}")
+    return found
 
 
 def written(view: Mapping[str, Any]) -> dict[str, str]:

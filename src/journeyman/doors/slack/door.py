@@ -51,6 +51,8 @@ OTHERS = (
 )
 """They may not do what the person who asks may do."""
 UNREAD = "The user has sent files that cannot be read here: {files}. Say so where the answer needs them."
+SAID = (None, "file_share", "thread_broadcast", "me_message")
+"""Which of the kinds of messages somebody says."""
 CANCEL_WORDS = frozenset({"cancel", "stop"})
 NEW_WORDS = frozenset({"new", "new conversation", "new chat", "start over", "reset"})
 LONGEST_ERROR = 500
@@ -131,7 +133,7 @@ class SlackDoor:
 
     async def _messaged(self, event: dict[str, Any], context: AsyncBoltContext) -> None:
         # Others than direct ones are for the bot only where it is mentioned, and then come as mentions, too.
-        if event.get("channel_type") == "im" and event.get("subtype") in (None, "file_share"):
+        if event.get("channel_type") == "im" and event.get("subtype") in SAID:
             await self._take(event, self._workspace(context))
 
     async def _ignored(self) -> None:

@@ -71,7 +71,8 @@ class Circle:
         here, asker = await self._look(), self._thread.place.user
         if asks:
             called = " ".join(f"<@{user}>" for user in here if not (others and user == asker))
-            nobody = "" if self._deciders else "Nobody is named who may decide here: tell whoever runs me."
+            known = "can be reached" if self._deciders else "is named here"
+            nobody = "" if self._elsewhere else f"Nobody who may decide {known}: tell whoever runs me."
             await self._thread.put(post.plus(f"For {called} to decide." if called else nobody), once=True)
         else:
             await self._thread.put(post)

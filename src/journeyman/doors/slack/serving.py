@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 from aiohttp import web
@@ -14,6 +13,7 @@ from slack_bolt.adapter.aiohttp import to_aiohttp_response, to_bolt_request
 from slack_bolt.adapter.socket_mode.aiohttp import AsyncSocketModeHandler
 from slack_sdk.errors import SlackApiError
 
+from journeyman.app.service import ending_signals
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.words import packaged_text
 from journeyman.doors.slack.client import reason
@@ -101,15 +101,7 @@ async def over_http(door: SlackDoor, *, host: str, port: int) -> AsyncIterator[i
 
 async def until_stopped(ready: Callable[[], None]) -> None:
     """Return at SIGINT or SIGTERM."""
-    loop, stop = asyncio.get_running_loop(), asyncio.Event()
-    handled = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with suppress(ValueError, NotImplementedError, RuntimeError):  # only the main thread hears signals
-            loop.add_signal_handler(number, stop.set)
-            handled.append(number)
-    ready()
-    try:
+    stop = asyncio.Event()
+    with ending_signals(lambda _: stop.set()):
+        ready()
         await stop.wait()
-    finally:
-        for number in handled:
-            loop.remove_signal_handler(number)
