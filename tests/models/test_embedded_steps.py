@@ -143,6 +143,25 @@ async def test_what_the_ranking_puts_first_by_far_is_ordered_where_a_tool_serves
     assert len(response.calls) == calls
 
 
+@pytest.mark.parametrize(("chance", "sure", "read"), [(0.97, 0.8, 1), (0.97, 0.3, 3), (0.8, 0.8, 3)])
+async def test_where_ranking_and_engine_are_sure_the_other_tools_are_not_read(
+    play: Any, chance: float, sure: float, read: int
+) -> None:
+    async def rank(text: str, tools: Sequence[ToolSpecification]) -> list[tuple[ToolSpecification, float]]:
+        return [(tools[1], chance / 5), (tools[0], 0.01), (tools[2], 0.01)]  # its verb makes it 5 times as likely
+
+    class Seen(Engines):
+        most = 0
+
+        async def ask(self, setup: Setup, turns: Sequence[str]) -> Any:
+            self.most = max(self.most, len(json.loads(setup.tools)))
+            return await super().ask(setup, turns)
+
+    engines = Seen(("delete_task", 0.9), sure=sure, delete_task={"task": "milk"})
+    response = await play(engines, Message.user("Delete the milk task"), rank=rank)
+    assert ([call.arguments for call in response.calls], engines.most) == ([{"task": "milk"}], read)
+
+
 async def test_two_calls_of_one_tool_for_one_thing_must_be_surer(play: Any) -> None:
     class Twice(Engines):
         async def ask(self, setup: Setup, turns: Sequence[str]) -> Any:

@@ -67,6 +67,8 @@ SURE = 0.5
 ALONE, TOGETHER = 4.0, 2.0
 """How much counts how sure the engine is of a tool alone, and of its choice, beside the log of its chance."""
 LEAST_CHANCE = 0.01
+CERTAIN = 0.95
+"""The same from which on it is asked for first, alone. Chosen on seven tuned kinds: no answer was another one."""
 BY_FAR = 0.6
 """The chance from which on a tool is first by far."""
 MOST_PARTS = 3
@@ -255,6 +257,16 @@ class EmbeddedModel:
     ) -> Proposal:
         """What the engine would call of the tools weighed, and where it is in doubt, what of each of them alone."""
         tools, today = [tool for tool, _ in weighed], moment(self._clock.time()).date()
+        if (
+            self.rank
+            and weighed[0][1] >= CERTAIN
+            and not (SEVERAL.search(conversation.text) or conversation.is_advised)
+        ):
+            # One form is read in a third of the time of three.
+            made = await self._filled(files, form_of(tools[:1], conversation.text, today), conversation, guided=True)
+            sure = len(made.calls) == 1 and made.confidence >= SURE
+            if sure and is_evident(conversation.text, made.calls[0], tools, today):
+                return replace(made, confirmed=True)
         form = form_of(tools, conversation.text, today)
         together = await self._filled(files, form, conversation, guided=True)
         named = {call.tool_name for call in together.calls}

@@ -99,6 +99,8 @@ def _session(weights: Path) -> Any:
     onnxruntime: Any = import_module("onnxruntime")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = min(4, max(1, (os.cpu_count() or 1) // 2))
+    # More takes as long as the texts of a short run, and makes none of them quicker.
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     options.enable_cpu_mem_arena = False  # it keeps what the largest batch ever needed
     # Threads that wait for work by spinning halve the speed of everything else on a small machine.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
