@@ -260,7 +260,8 @@ class EmbeddedModel:
         if (
             self.rank
             and weighed[0][1] >= CERTAIN
-            and not (SEVERAL.search(conversation.text) or conversation.is_advised)
+            and not SEVERAL.search(conversation.text)
+            and conversation.unadvised().guidance == conversation.guidance
         ):
             # One form is read in a third of the time of three.
             made = await self._filled(files, form_of(tools[:1], conversation.text, today), conversation, guided=True)
