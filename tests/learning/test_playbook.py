@@ -339,3 +339,15 @@ async def test_plain_bullets_stay_what_they_are() -> None:
     found = await playbook.get("b")
     assert found is not None
     assert (found.content, await playbook.advise(ASKED, tools=TOOLS)) == ("Be brief.", [])
+
+
+def test_an_effect_that_may_be_chance_is_told_as_too_few_runs() -> None:
+    def said(good: int, holdouts: int) -> str:
+        recent = (True,) * good + (False,) * (10 - good)
+        strategy = ToolCallingStrategy(
+            content="Do it.", tool_sequence=("look",), recent=recent, holdout_harmful=holdouts
+        )
+        return strategy.effect_text
+
+    assert said(2, 3).startswith("too few runs to tell: +0.20")
+    assert said(10, 12).startswith("+1.00")

@@ -228,6 +228,7 @@ export interface Strategy {
   holdout_harmful: number;
   label_sources: Record<string, number>;
   models: string[];
+  provenance: string[];
   principal_id: string | null;
   demonstration: {
     request: string;
@@ -246,6 +247,7 @@ export interface PlaybookView {
   domain: string;
   version: number;
   strategies: StrategyView[];
+  pitfalls: { id: string; content: string; helpful_count: number; provenance: string[] }[];
   history: { version: number; at: string; reason: string; changed: number; removed: number }[];
   can_change: boolean;
 }

@@ -306,7 +306,8 @@ class ToolCallingStrategy(PlaybookBullet):
         counted += f"{self.holdouts} holdouts were good"
         if self.effect is None:
             return f"not known yet: {counted}"
-        return "{:+.2f} (95 %: {:+.2f} to {:+.2f}): ".format(*self.effect) + counted
+        said = "{:+.2f} (95 %: {:+.2f} to {:+.2f}): ".format(*self.effect) + counted
+        return f"too few runs to tell: {said}" if self.effect[1] <= 0 <= self.effect[2] else said
 
     @property
     def available(self) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from journeyman import Principal
 from journeyman.doors.http import Tokens
-from journeyman.learning import ToolCallingStrategy
+from journeyman.learning import PlaybookBullet, ToolCallingStrategy
 from tests.doors.http.serving import served
 
 TOKENS = Tokens(
@@ -61,3 +61,21 @@ async def test_a_playbook_is_seen_changed_and_rolled_back(tmp_path: Path) -> Non
             found = (await chief.post(rollback, json={"to": 1})).json()
             assert {item["strategy"]["state"] for item in found["strategies"]} == {"active"}
             assert found["history"][0]["reason"] == "rolled back to version 1"
+
+
+async def test_pitfalls_are_shown_with_a_playbook_and_anothers_are_not(tmp_path: Path) -> None:
+    def pitfall(name: str, owner: str | None = None) -> PlaybookBullet:
+        return PlaybookBullet(
+            id=name,
+            content=f"look: beware of {name}.",
+            section="Pitfalls",
+            tool_name="look",
+            principal_id=owner,
+            provenance=("run_1",),
+        )
+
+    async with served(tmp_path, tokens=TOKENS) as server:
+        await server.service.app.playbooks["shop"].put([strategy("one"), pitfall("all"), pitfall("bobs", "bob")])
+        async with server.client(headers={"Authorization": "Bearer ada-token-0123456789"}) as ada:
+            [shown] = (await ada.get("/api/v1/playbooks/shop")).json()["pitfalls"]
+        assert (shown["content"], shown["provenance"]) == ("look: beware of all.", ["run_1"])

@@ -45,6 +45,16 @@ function OnePlaybook({ domain }: { domain: string }) {
       <Problem text={problem ?? failed} />
       {data?.strategies.map((view) => <One key={view.strategy.id} view={view} path={path} may={data.can_change} changed={reload} />)}
       {data && !data.strategies.length ? <Empty title="No strategies">Nothing here is yours or everybody's.</Empty> : null}
+      {data?.pitfalls.length ? (
+        <section class="card" aria-label="Pitfalls">
+          <h2>Beware, and where to look</h2>
+          <ul>
+            {data.pitfalls.map((item) => (
+              <li key={item.id}>{item.content} <span class="quiet">({plural(item.helpful_count, "time")})</span> <Runs ids={item.provenance} /></li>
+            ))}
+          </ul>
+        </section>
+      ) : null}
       {data?.history.length ? <History view={data} path={path} busy={busy} back={(to) => void back(to)} /> : null}
     </>
   );
@@ -81,6 +91,7 @@ function One({ view, path, may, changed }: { view: StrategyView; path: string; m
         {strategy.models.length ? `; learned from ${strategy.models.join(", ")}` : ""}
         {strategy.principal_id ? `; only for ${strategy.principal_id}` : ""}
       </p>
+      <Runs ids={strategy.provenance} />
       {may ? (
         <div class="buttons">
           {strategy.state === "active"
@@ -91,6 +102,13 @@ function One({ view, path, may, changed }: { view: StrategyView; path: string; m
       <Problem text={problem} />
     </section>
   );
+}
+
+/** The latest runs that something was learned from. */
+function Runs({ ids }: { ids: string[] }) {
+  const kept = ids.filter((id) => id.startsWith("run_")).slice(-3);
+  if (!kept.length) return null;
+  return <span class="quiet">from {kept.map((id) => <a key={id} href={href("runs", id)}>{` ${id.slice(-6)} `}</a>)}</span>;
 }
 
 function Demonstration({ strategy }: { strategy: Strategy }) {

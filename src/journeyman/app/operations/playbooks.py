@@ -44,6 +44,7 @@ class PlaybookView(BaseModel):
     domain: str
     version: int
     strategies: list[StrategyView] = Field(description="Those with the most successes first.")
+    pitfalls: list[PlaybookBullet] = Field(description="What to beware of, and where values are looked up.")
     history: list[PlaybookVersion] = Field(description="The latest changes, newest first.")
     can_change: bool
 
@@ -73,10 +74,12 @@ async def show_playbook(desk: Desk, domain: Id) -> PlaybookView:
     """Everybody's strategies and one's own; another's only with the permission 'runs:read'."""
     playbook = await _known(desk, domain)
     seen = [item for item in await playbook.strategies() if desk.sees_strategy(item.principal_id)][:MOST_SHOWN]
+    pitfalls = [item for item in await _pitfalls(playbook) if desk.sees_strategy(item.principal_id)][:MOST_SHOWN]
     return PlaybookView(
         domain=domain,
         version=playbook.version,
         strategies=[_view(item) for item in seen],
+        pitfalls=pitfalls,
         history=list(await playbook.history(limit=VERSIONS)),
         can_change=desk.principal.may(PLAYBOOKS_WRITE),
     )
@@ -157,7 +160,7 @@ async def list_strategies(
     found = [item for book in books for item in await book.strategies(state=state)]
     pitfalls = []
     if state is None and after is None:  # a pitfall is in no state
-        pitfalls = [item for book in books for item in await book.bullets() if item.section == "Pitfalls"]
+        pitfalls = [item for book in books for item in await _pitfalls(book)]
     rows, page = part_of(found, limit, after, key=lambda item: item.id)
     return Strategies.model_construct(strategies=rows, pitfalls=pitfalls[:limit], **page)
 
@@ -170,6 +173,10 @@ async def find_strategy(desk: Desk, key: Id, *, domain: Domain = None) -> Serial
         if (found := await desk.app.playbooks[name].get(key)) is not None:
             return found
     raise NotFoundError("strategy", key)
+
+
+async def _pitfalls(playbook: Playbook) -> list[PlaybookBullet]:
+    return [item for item in await playbook.bullets() if item.section == "Pitfalls"]
 
 
 def _view(item: ToolCallingStrategy) -> StrategyView:
