@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from journeyman import Agent, Principal, ToolLibrary
+from journeyman import Agent, Principal, ToolContext, ToolLibrary, tool
 from journeyman.app.desk import Desk
 from journeyman.app.journeyman import Journeyman
 from journeyman.app.service import open_service
@@ -113,6 +113,45 @@ async def test_the_steps_at_which_a_run_is_cancelled_go_up_to_its_question(
         handle = await works.start(agent, "Delete W-1", principal=ADA)
         assert await handle.wait() is RunStatus.AWAITING_APPROVAL
     assert 5 <= hook.count <= APPENDS
+
+
+@tool(risk="reversible")
+async def wrap(what: str, context: ToolContext) -> str:
+    """Wrap something."""
+    for question in ("Which paper?", "Which ribbon?"):
+        await context.ask(question, {"type": "object", "properties": {"answer": {"type": "string"}}})
+    return f"{what} is wrapped"
+
+
+@pytest.mark.parametrize("at", range(3 * APPENDS))
+async def test_a_cancel_from_another_process_is_kept_at_every_step_around_what_a_tool_asks(
+    opens: Opens, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    library = ToolLibrary([wrap])
+    model = ScriptedModel([call("wrap", what="tea"), say("Done.")])
+    async with opens(model, library=library) as works, opens(None, library=ToolLibrary()) as other:
+        silenced(works)
+
+        suspended = 0  # before the cancel
+
+        async def cancel(run_id: str) -> None:
+            nonlocal suspended
+            suspended = sum(isinstance(fact, RunSuspended) for fact in await other.store.runs.facts(run_id))
+            await other.cancel(run_id, by="grace")
+
+        hook = Interrupted(monkeypatch, at, cancel)
+        handle = await works.start(Agent(name="shop", instruction="Help.", tools=[wrap]), "Wrap tea", principal=ADA)
+        while not (status := await handle.wait()).ended:
+            assert status is RunStatus.AWAITING_APPROVAL
+            for approval in await other.approvals.pending(run_id=handle.run_id):
+                await works.approvals.approve(approval.id, by="ada", arguments={"answer": "red"})
+            await works.resume(handle.run_id)
+            await works.runner.at_rest(handle.run_id)
+        monkeypatch.undo()
+        if hook.count <= at or suspended == 2:  # after which its worker would look, which was silenced
+            assert status in (RunStatus.COMPLETED, RunStatus.CANCELLED)
+        else:
+            await must_be_cancelled(other, handle.run_id)
 
 
 @pytest.mark.parametrize("door", ["handle", "desk", "http", "command line"])
