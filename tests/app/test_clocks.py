@@ -153,6 +153,9 @@ def test_a_lease_is_no_longer_than_one_that_others_believe() -> None:
     assert Journeyman(store="sqlite:///unopened.db", lease_seconds=LONGEST_LEASE)
     with pytest.raises(ConfigurationError, match=r"a lease of 7200 s is too long: at most 3600"):
         Journeyman(store="sqlite:///unopened.db", lease_seconds=7_200)
+    for seconds in (0.0, -1.0, 1e-9):
+        with pytest.raises(ConfigurationError, match="is too short: at least 0.1"):
+            Journeyman(store="sqlite:///unopened.db", lease_seconds=seconds)
 
 
 async def test_the_longest_lease_is_not_taken_from_the_living(url: str) -> None:

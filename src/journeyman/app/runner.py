@@ -27,7 +27,7 @@ from journeyman.core.errors import ConfigurationError, JournalConflictError, Jou
 from journeyman.core.events import CallFinished, CallStarted, Event, MessageReceived, StepFinished
 from journeyman.core.protocols import Clock
 from journeyman.core.runs import RunStatus
-from journeyman.core.storing import CallReport, DueRun, RunOrder, RunRow, checked_lease
+from journeyman.core.storing import SHORTEST_LEASE, CallReport, DueRun, RunOrder, RunRow, checked_lease
 from journeyman.stores.journal import retrying
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class RunnerSettings:
     """How many processes may die on a run, one after another and without progress, before it is left to a person."""
 
     def __post_init__(self) -> None:
-        checked_lease(self.lease_seconds)
+        checked_lease(self.lease_seconds, least=SHORTEST_LEASE)
 
 
 class Operation(TypedDict, total=False):

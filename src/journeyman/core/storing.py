@@ -17,10 +17,14 @@ from journeyman.core.runs import Limits, Message, Outcome, RunStatus, TaskInput
 LONGEST_LEASE = 3600.0
 """In seconds. One that ends after twice as long was not given by the clock as it is now, which was set back since: it
 is anybody's. A longer one would be taken from the living."""
+SHORTEST_LEASE = 0.1
+"""The same of a process that works on runs: a shorter one ends while a busy machine is about to renew it."""
 
 
-def checked_lease(seconds: float) -> float:
+def checked_lease(seconds: float, *, least: float = 0.0) -> float:
     """The same, if anybody may hold something for so long. Raises ConfigurationError."""
+    if seconds < least:
+        raise ConfigurationError(f"a lease of {seconds:g} s is too short: at least {least:g}")
     if not seconds <= LONGEST_LEASE:
         raise ConfigurationError(
             f"a lease of {seconds:g} s is too long: at most {LONGEST_LEASE:g}. It is renewed while its process lives; "

@@ -21,7 +21,7 @@ from journeyman.core.policy import (
     is_pattern,
 )
 from journeyman.core.specification import Environment
-from journeyman.core.storing import LONGEST_LEASE
+from journeyman.core.storing import LONGEST_LEASE, SHORTEST_LEASE
 from journeyman.settings.values import Duration, LateSecretText, RateText, Retention, SecretText, Section
 
 VERSION = 1
@@ -303,19 +303,13 @@ class OpenApi(ToolSource):
     headers: dict[str, SecretText] = Field(default_factory=dict, description="sent with every request")
 
 
-def _short(seconds: float) -> float:
-    if seconds > LONGEST_LEASE:
-        raise ValueError(f"must be at most {LONGEST_LEASE:g} s: it is renewed while its process lives")
-    return seconds
-
-
 class Runs(Section):
     """How runs are worked on."""
 
     concurrency: int | None = Field(None, gt=0, description="at once; 64, in each worker 16")
     principal_concurrency: int | None = Field(None, gt=0, description="of one principal at once, anywhere")
-    lease: Annotated[Duration, AfterValidator(_short)] = Field(
-        30.0, description="after how long a silent process is replaced"
+    lease: Annotated[Duration, Field(le=LONGEST_LEASE)] = Field(
+        30.0, ge=SHORTEST_LEASE, description="after how long a silent process is replaced"
     )
     grace: Duration = Field(10.0, description="how long steps under way may take to finish at the end")
     retention: Retention | None = Field(
