@@ -140,6 +140,7 @@ def _wrong_in(settings: Settings, folder: Path, tools: Mapping[str, AnyTool]) ->
         if category is not None and category not in declared:
             hint = nearest(category, sorted(declared))
             yield key, f"there is no such category; {hint} A new one is named under 'categories'"
+    renamed = [said.rename for said in settings.tools.values()]
     for name, said in settings.tools.items():
         fitting = [item for item in tools.values() if fnmatchcase(item.name, name)]
         if is_pattern(name):
@@ -152,7 +153,7 @@ def _wrong_in(settings: Settings, folder: Path, tools: Mapping[str, AnyTool]) ->
         elif said.import_ is None and (near := no_tool(name)) is not None:
             why = f"there is no such tool; {near} A tool of your own takes 'import: module:function'"
             yield ("tools", name), why
-        if said.rename in tools:
+        if said.rename in tools or (said.rename is not None and renamed.count(said.rename) > 1):
             yield ("tools", name, "rename"), f"{said.rename!r} is the name of another tool"
         for item in fitting:
             yield from wrong_overrides(item, said, ("tools", name))
@@ -206,8 +207,10 @@ def wrong_overrides(item: AnyTool, settings: ToolSettings, key: Key) -> Iterator
         except ToolDefinitionError as error:
             part = next((key for key in ("arguments", "rename") if getattr(override, key)), "result")
             yield (*place, part), str(error)
-        for rest, why in wrong_values(item, override.parameters):
-            yield (*place, "parameters", *rest), why
+        fixed = {name: said.value for name, said in override.arguments.items() if "value" in said.model_fields_set}
+        for part, values in (("parameters", override.parameters), ("arguments", fixed)):
+            for rest, why in wrong_values(item, values):
+                yield (*place, part, *rest), why
 
 
 def wrong_names(settings: Settings, server: str, tools: Mapping[str, AnyTool]) -> Iterator[tuple[Key, str]]:

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from journeyman.app.assembly import model_named
 from journeyman.app.configuration import Configuration, found_file
+from journeyman.app.loading import file_of
 from journeyman.app.trust import names_in
 from journeyman.core.errors import ConfigurationError
 from journeyman.doors.cli import configured, options, screen
@@ -21,7 +22,7 @@ from journeyman.doors.cli.loading import load_agent
 from journeyman.doors.cli.options import WrongUsageError
 from journeyman.doors.cli.printed import printing_to_stderr
 from journeyman.doors.cli.program import program
-from journeyman.doors.cli.serve import must_be_bindable, token_file
+from journeyman.doors.cli.serve import live_split, must_be_bindable, token_file
 from journeyman.doors.cli.trust import remember_own, unconfirmed
 from journeyman.settings.problems import SettingsError
 from journeyman.settings.reading import examine, json_schema, read_settings
@@ -135,6 +136,12 @@ def _refused(found: Configuration) -> Iterator[tuple[tuple[str, ...], str]]:
     if settings.agent is not None:
         agent = settings.agent
         yield from _tried(("agent",), lambda: load_agent(agent, None, store=found.database))
+    yield from _tried(("runs", "split"), lambda: live_split(settings.runs.split, None))
+    file, folder = file_of(found.database.url or ""), settings.learning.folder
+    if file is not None and not file.absolute().parent.is_dir():
+        yield ("store",), f"there is no folder {str(file.parent)!r}: make it first"
+    if folder is not None and folder.exists() and not folder.is_dir():
+        yield ("learning", "folder"), f"{str(folder)!r} is no folder"
     http = settings.doors.http
     if (http.tls_cert is None) != (http.tls_key is None):
         given, other = ("tls_cert", "tls_key") if http.tls_key is None else ("tls_key", "tls_cert")

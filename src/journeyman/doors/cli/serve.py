@@ -106,7 +106,7 @@ def serve(
         tls = None if door.tls_cert is None else http.tls_context(door.tls_cert, door.tls_key)
     except ConfigurationError as error:
         raise wrong_value(error, "doors", "http", "tls_cert") from None
-    divided = _split(said.runs.split, bag.library)
+    divided = live_split(said.runs.split, bag.library)
     if workers is not None:
         _must_have_queue(bag.store, instead="leave --workers out")
     database = open_at(bag.store, queued=workers is not None)
@@ -193,7 +193,7 @@ def _serve_options(said: Http) -> ServeOptions:
     return served
 
 
-def _split(name: str | None, library: str | None) -> LiveSplit | None:
+def live_split(name: str | None, library: str | None) -> LiveSplit | None:
     if name is None:
         return None
     if library is not None:
@@ -333,7 +333,7 @@ def worker(
     database = open_at(store, queued=True)
     runs = settings().runs
     followed = configuration(database)
-    divided = _split(runs.split, library)
+    divided = live_split(runs.split, library)
     tools = load_library(library, store=database) if divided is None else divided.arms[divided.control]
     others = divided is not None or library is not None
 
