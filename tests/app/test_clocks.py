@@ -154,7 +154,7 @@ def test_a_lease_is_no_longer_than_one_that_others_believe() -> None:
     with pytest.raises(ConfigurationError, match=r"a lease of 7200 s is too long: at most 3600"):
         Journeyman(store="sqlite:///unopened.db", lease_seconds=7_200)
     for seconds in (0.0, -1.0, 1e-9):
-        with pytest.raises(ConfigurationError, match="is too short: at least 0.1"):
+        with pytest.raises(ConfigurationError, match=r"is too short: at least 0\.1"):
             Journeyman(store="sqlite:///unopened.db", lease_seconds=seconds)
 
 

@@ -99,7 +99,6 @@ async def test_a_request_is_made_its_call_approved_and_the_answer_rated(page: Pa
     await expect(decision(page)).to_be_visible()
     await keys.push("Approve", decision(page), key="Shift+Tab")
     await expect(page.locator("[data-answer]")).to_contain_text("deleted")
-    good = page.get_by_role("button", name="Good answer")
     await keys.push("This was right", key="Shift+Tab")
     await expect(page.get_by_text("Rated good")).to_be_attached()
     await until_true(lambda: site.shop.deleted == ["W-17"])
