@@ -43,6 +43,7 @@ from journeyman.provenance.said import (
     days_in,
     figures_in,
     lists,
+    may_hold,
     plain,
     same_day,
     taken_apart,
@@ -414,7 +415,10 @@ class Flow:
         return self._other_day(call, days) or self._other_time(call, times)
 
     def _theirs(self, value: str) -> bool:
-        return bool(self.pictured) or any(plain(value) in figures_in(text) for text in self.foreign.texts)
+        figure = plain(value)
+        return bool(self.pictured) or any(
+            may_hold(text, figure) and figure in figures_in(text) for text in self.foreign.texts
+        )
 
     def _other_day(self, call: _Call, days: frozenset[Day]) -> bool:
         said = next((each for each in reversed(self.requests) if each.days or each.relative), None)
@@ -828,16 +832,24 @@ def _keys(value: Any) -> Iterator[str]:
             yield key
 
 
+@lru_cache(maxsize=4_096)
 def _is_recipient(name: str) -> bool:
     named = words(name)
     return name in lists.recipient or bool(named and named[-1] in lists.recipient)
 
 
 def _is_free(name: str, text: str) -> bool:
+    free = _is_free_text(name)
+    return free if free is not None else len(text) > 200 or len(text.split()) > 7
+
+
+@lru_cache(maxsize=4_096)
+def _is_free_text(name: str) -> bool | None:
+    """Whether an argument of this name is text in free words; None where its name does not tell."""
     named = words(name)
     if _is_recipient(name) or (named and named[-1] in lists.executed):
         return False
-    return bool(named and named[-1] in lists.free_text) or len(text) > 200 or len(text.split()) > 7
+    return True if named and named[-1] in lists.free_text else None
 
 
 def _short(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -50,6 +50,7 @@ _figure = re.compile(
     r"[-+~$€£]*(\d{1,3}(?:[,.’']\d{3})+(?:[.,]\d{1,2})?|\d+(?:[.,]\d+)?)(?:[$€£%]|k|eur|usd|chf|kg|km|g|m)?",
     re.IGNORECASE,
 )
+_SEPARATORS = str.maketrans(dict.fromkeys(",.’'"))
 _iso = re.compile(r"(?<!\d)(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
 _short = re.compile(r"(?<![\d.])(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d{2})(?!\d)")
 _nth = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)\b")
@@ -133,6 +134,12 @@ def plain(amount: str) -> str:
     return str(int(number)) if number.is_integer() else str(number)
 
 
+def may_hold(text: str, figure: str) -> bool:
+    """Whether a text could say a number at all: most do not, and to find all that are in one takes a hundred times."""
+    bare, spelled = _bare(text)
+    return spelled or figure.replace(".", "") in bare
+
+
 @lru_cache(maxsize=256)
 def figures_in(text: str) -> frozenset[str]:
     """The numbers in a text that are no part of a day, a time or a name."""
@@ -152,6 +159,19 @@ def _figures(text: str) -> Iterator[str]:
             continue
         if (found := _figure.fullmatch(token)) is not None:
             yield plain(found[1])
+
+
+@lru_cache(maxsize=256)
+def _bare(text: str) -> tuple[str, bool]:
+    """A text without what separates digits, and whether it has numbers in words."""
+    lowered = text.lower()
+    spelled = any(word in lowered for word in _values("number")) and _number_words().search(lowered) is not None
+    return text.translate(_SEPARATORS), spelled
+
+
+@cache
+def _number_words() -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{'|'.join(sorted(_values('number')))})\b")
 
 
 @lru_cache(maxsize=8)
