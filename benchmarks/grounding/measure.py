@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from benchmarks.grounding.workloads import Call, Episode
 from journeyman.core.approvals import judge
 from journeyman.core.calls import CallStatus, ToolCallRecord
-from journeyman.core.data import moment
+from journeyman.core.data import moment, unchecked
 from journeyman.core.errors import ErrorCategory, ErrorInfo
 from journeyman.core.runs import Message, ReasoningStep, Role
 from journeyman.provenance.ledger import Ledger
@@ -36,26 +36,40 @@ def traced(episode: Episode) -> Iterator[tuple[Call, ToolCallRecord]]:
             said.messages.append(Message.user(request))
         for call in calls:
             at += 1
-            record = ToolCallRecord.unchecked(
-                execution_id=f"call_{at}",
-                call_id=f"call_{at}",
-                tool_name=call.tool.name,
-                arguments=call.arguments,
-                status=CallStatus.ERROR if call.error else CallStatus.SUCCESS,
-                error=_NO_SUCH_CALL if call.error else None,
-                start_time=moment(0),
-                end_time=moment(0),
-                read_only=None if call.error else not call.effect,
-                result=None if call.error else call.result,
-                attempts=0 if call.error else 1,
-                grounding=ledger.trace(call.tool, call.arguments),
+            record = unchecked(
+                ToolCallRecord,
+                {
+                    "execution_id": f"call_{at}",
+                    "call_id": f"call_{at}",
+                    "tool_name": call.tool.name,
+                    "arguments": call.arguments,
+                    "status": CallStatus.ERROR if call.error else CallStatus.SUCCESS,
+                    "error": _NO_SUCH_CALL if call.error else None,
+                    "start_time": moment(0),
+                    "end_time": moment(0),
+                    "read_only": None if call.error else not call.effect,
+                    "result": None if call.error else call.result,
+                    "attempts": 0 if call.error else 1,
+                    "grounding": ledger.trace(call.tool, call.arguments),
+                },
             )
             said.messages.append(
-                Message.unchecked(role=Role.FUNCTION, content=call.result, name=call.tool.name, call_id=f"call_{at}")
+                unchecked(
+                    Message,
+                    {"role": Role.FUNCTION, "content": call.result, "name": call.tool.name, "call_id": f"call_{at}"},
+                )
             )
             said.steps.append(
-                ReasoningStep.unchecked(
-                    iteration=at, thought="…", action="call_tool", calls=(record,), timestamp=0.0, duration_ms=0.0
+                unchecked(
+                    ReasoningStep,
+                    {
+                        "iteration": at,
+                        "thought": "…",
+                        "action": "call_tool",
+                        "calls": (record,),
+                        "timestamp": 0.0,
+                        "duration_ms": 0.0,
+                    },
                 )
             )
             yield call, record

@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.grounding.measure import Said
 from benchmarks.grounding.workloads import Call, Episode, Shop, bfcl, half, tau, workbench
 from journeyman.core.calls import CallStatus, DataLabel, ToolCallRecord
-from journeyman.core.data import moment
+from journeyman.core.data import moment, unchecked
 from journeyman.core.runs import Message, ReasoningStep, Role
 from journeyman.core.words import words
 from journeyman.provenance.flow import Flow, Verdict, default_reads, label_for
@@ -46,26 +46,44 @@ def judged(episode: Episode, *, everything: bool) -> Iterator[tuple[str, Call, V
             ledger.trace(call.tool, call.arguments)
             yield request, call, flow.judge(call.tool, call.arguments, reads_only=reads(call), sends=None)
             marked = label(call, everything=everything)
-            record = ToolCallRecord.unchecked(
-                execution_id=f"call_{at}",
-                call_id=f"call_{at}",
-                tool_name=call.tool.name,
-                arguments=call.arguments,
-                status=CallStatus.SUCCESS,
-                start_time=moment(0),
-                end_time=moment(0),
-                result=Utterance(Model(), call.result).data,
-                attempts=1,
-                label=marked,
+            record = unchecked(
+                ToolCallRecord,
+                {
+                    "execution_id": f"call_{at}",
+                    "call_id": f"call_{at}",
+                    "tool_name": call.tool.name,
+                    "arguments": call.arguments,
+                    "status": CallStatus.SUCCESS,
+                    "start_time": moment(0),
+                    "end_time": moment(0),
+                    "result": Utterance(Model(), call.result).data,
+                    "attempts": 1,
+                    "label": marked,
+                },
             )
             said.messages.append(
-                Message.unchecked(
-                    role=Role.FUNCTION, content=call.result, name=call.tool.name, call_id=f"call_{at}", label=marked
+                unchecked(
+                    Message,
+                    {
+                        "role": Role.FUNCTION,
+                        "content": call.result,
+                        "name": call.tool.name,
+                        "call_id": f"call_{at}",
+                        "label": marked,
+                    },
                 )
             )
             said.steps.append(
-                ReasoningStep.unchecked(
-                    iteration=at, thought="…", action="call_tool", calls=(record,), timestamp=0.0, duration_ms=0.0
+                unchecked(
+                    ReasoningStep,
+                    {
+                        "iteration": at,
+                        "thought": "…",
+                        "action": "call_tool",
+                        "calls": (record,),
+                        "timestamp": 0.0,
+                        "duration_ms": 0.0,
+                    },
                 )
             )
 

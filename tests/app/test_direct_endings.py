@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
+import weakref
 
 import pytest
 
 from journeyman import Approval, Approve, Limits, RunStatus, ToolLibrary, run, run_sync, tool
+from journeyman.agent.state import RunState
 from journeyman.app import assembly, direct
 from journeyman.testing import FakeClock, ScriptedModel, call, say
 from tests.playing import agent_with
@@ -96,3 +99,29 @@ async def test_a_limit_without_end_is_none() -> None:
     response = await run(agent_with(), "go", library=ToolLibrary(), model=model, limits=limits)
     assert response.status is RunStatus.COMPLETED
     assert model.requests[0].timeout is None
+
+
+@tool(read_only=True)
+async def double(x: int) -> int:
+    """Twice a number."""
+    return 2 * x
+
+
+async def test_an_ended_run_is_freed_without_a_collection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A collection goes through every object of the process, and a run keeps many."""
+    made: list[weakref.ref[RunState]] = []
+    begin = RunState.__init__
+
+    def noted(self: RunState, *, result_limit: int) -> None:
+        begin(self, result_limit=result_limit)
+        made.append(weakref.ref(self))
+
+    monkeypatch.setattr(RunState, "__init__", noted)
+    gc.collect()
+    gc.disable()
+    try:
+        script = ScriptedModel([call("double", x=4), say("8")])
+        assert (await run(agent_with(double), "Double 4.", model=script)).status is RunStatus.COMPLETED
+        assert [state() for state in made] == [None]
+    finally:
+        gc.enable()

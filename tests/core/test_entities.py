@@ -37,6 +37,7 @@ from journeyman import (
 )
 from journeyman.choosing import ToolGapReport, UserIntent
 from journeyman.core import ApprovalStatus, ErrorCategory, ReasoningStep, Severity, events
+from journeyman.core.data import unchecked
 from journeyman.core.errors import InvalidDataError
 from journeyman.core.events import CallProgress, TextDelta, UnknownFact, read_fact
 from journeyman.core.playbook import Advice, StrategyState
@@ -356,7 +357,7 @@ def test_every_answer_to_an_approval_is_final() -> None:
 
 
 def test_an_entity_made_of_good_values_is_the_one_the_constructor_makes() -> None:
-    made = ToolCall.unchecked(tool_name="add", arguments={"a": 1})
+    made = unchecked(ToolCall, {"tool_name": "add", "arguments": {"a": 1}})
     assert made == ToolCall(tool_name="add", arguments={"a": 1})
     assert made.model_dump_json() == ToolCall(tool_name="add", arguments={"a": 1}).model_dump_json()
     assert made.model_copy(update={"id": "x"}).id == "x"
@@ -367,7 +368,7 @@ def test_an_entity_made_of_good_values_is_the_one_the_constructor_makes() -> Non
 
 def test_what_is_made_without_a_check_is_checked_while_tests_run() -> None:
     with pytest.raises(InvalidDataError):
-        ToolCall.unchecked(tool_name=3)
+        unchecked(ToolCall, {"tool_name": 3})
 
 
 def test_a_refusal_names_its_field_once() -> None:

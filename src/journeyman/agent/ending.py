@@ -21,7 +21,7 @@ from journeyman.agent.state import REPEATED, UNFIT, RunState, Turn
 from journeyman.agent.turn import ENDS, finish_step, nudge_for
 from journeyman.core.approvals import NOBODY, Label, LabelSource
 from journeyman.core.calls import CallStatus, ToolCallRecord
-from journeyman.core.data import LARGE_TEXT, LOG_FIELDS
+from journeyman.core.data import LARGE_TEXT, LOG_FIELDS, unchecked
 from journeyman.core.errors import ErrorCategory, ErrorInfo, ModelError, Severity, problem_text, validation_problems
 from journeyman.core.events import Answered, RunFailed, RunFinished
 from journeyman.core.gaps import ToolGapReport
@@ -144,7 +144,7 @@ async def _end(run: Run, status: RunStatus, error: ErrorInfo | None = None, *, l
     labels = await end_labels(run, ended) if run.verify is not None or run.state.decisions else ()
     ended = ended.with_labels(labels) if labels else ended
     about: dict[str, Any] = {"status": status, "limit": limit, "error": error, "gap": gap, "labels": labels}
-    fact = RunFinished.unchecked(**about, seconds=seconds, response=ended)
+    fact = unchecked(RunFinished, {**about, "seconds": seconds, "response": ended})
     await run.recorder.record(fact, sync=True)
 
 
@@ -205,25 +205,28 @@ def response(
     task = state.task
     assert task is not None
     answer = state.answer
-    made: AgentResponse = AgentResponse.unchecked(
-        task_id=task.task_id,
-        run_id=run_id,
-        status=status,
-        answer=answer.text if answer else _words_left(state, status),
-        output=answer.output if answer else None,
-        reasoning=_reasoning(state, status, error),
-        confidence=confidence(state, status),
-        outcome=outcome(state, status),
-        structured_trace=tuple(state.steps),
-        limit_reached=limit or state.limit_reached,
-        finish_reason=state.finish,
-        usage=state.usage,
-        seconds=state.active_seconds if seconds is None else seconds,
-        model=state.model,
-        messages=tuple(state.messages),
-        error=error,
-        gap=gap or state.gap,
-        metadata=dict(task.metadata),
+    made: AgentResponse = unchecked(
+        AgentResponse,
+        {
+            "task_id": task.task_id,
+            "run_id": run_id,
+            "status": status,
+            "answer": answer.text if answer else _words_left(state, status),
+            "output": answer.output if answer else None,
+            "reasoning": _reasoning(state, status, error),
+            "confidence": confidence(state, status),
+            "outcome": outcome(state, status),
+            "structured_trace": tuple(state.steps),
+            "limit_reached": limit or state.limit_reached,
+            "finish_reason": state.finish,
+            "usage": state.usage,
+            "seconds": state.active_seconds if seconds is None else seconds,
+            "model": state.model,
+            "messages": tuple(state.messages),
+            "error": error,
+            "gap": gap or state.gap,
+            "metadata": dict(task.metadata),
+        },
     )
     return made.with_labels(state.labels) if state.labels else made
 

@@ -23,6 +23,7 @@ from journeyman.agent.offer import Offer
 from journeyman.agent.state import RunState, Turn
 from journeyman.agent.turn import finish_step, nudge_for
 from journeyman.core.calls import SAID, Artifact, ArtifactStore, DataLabel, ToolCallRecord
+from journeyman.core.data import unchecked
 from journeyman.core.errors import JournalConflictError, ModelError
 from journeyman.core.events import Answered, CallsPlanned, MessageReceived, RunSuspended
 from journeyman.core.gaps import FindGap
@@ -224,6 +225,8 @@ async def advance(run: Run) -> None:
             return await _advance(run)
     finally:
         run.state.let_go()
+        # It asks the run: an ended one is freed at once, and not by a collection that goes through everybody's objects.
+        run.calls.ledger, run.calls.flow, run._begun = None, None, False
 
 
 async def _advance(run: Run) -> None:
@@ -275,19 +278,22 @@ async def plan(run: Run) -> bool:
     planned = await run.planner.plan(run)
     if planned is None:
         return False
-    message = MessageReceived.unchecked(
-        iteration=iteration,
-        text=planned.text,
-        calls=planned.calls,
-        usage=planned.usage,
-        confidence=planned.confidence,
-        model=planned.model,
-        started=asked_at,
-        finish=planned.finish,
-        returned=planned.returned if planned.calls else None,
+    message = unchecked(
+        MessageReceived,
+        {
+            "iteration": iteration,
+            "text": planned.text,
+            "calls": planned.calls,
+            "usage": planned.usage,
+            "confidence": planned.confidence,
+            "model": planned.model,
+            "started": asked_at,
+            "finish": planned.finish,
+            "returned": planned.returned if planned.calls else None,
+        },
     )
     if planned.calls:
-        await run.recorder.record(message, CallsPlanned.unchecked(iteration=iteration, calls=planned.calls))
+        await run.recorder.record(message, unchecked(CallsPlanned, {"iteration": iteration, "calls": planned.calls}))
     else:
         await run.recorder.record(message)
     return True

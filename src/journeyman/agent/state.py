@@ -24,7 +24,7 @@ from journeyman.core.approvals import (
     LabelSource,
 )
 from journeyman.core.calls import Artifact, CallStatus, DataLabel, ToolCallRecord
-from journeyman.core.data import canonical_json
+from journeyman.core.data import canonical_json, unchecked
 from journeyman.core.errors import ErrorCategory, ErrorInfo, Severity
 from journeyman.core.gaps import ToolGapReport
 from journeyman.core.playbook import REMINDER, Advice
@@ -79,6 +79,9 @@ def _let_go(state: int) -> None:
         gc.unfreeze()
 
 
+_NO_LIMITS, _NOTHING_USED = Limits(), Usage()
+
+
 class RunState:
     """Everything the loop knows. Only facts change it."""
 
@@ -87,7 +90,7 @@ class RunState:
         self.task: TaskInput | None = None
         self.agent: dict[str, object] = {}
         self.principal: Principal | None = None
-        self.limits = Limits()
+        self.limits = _NO_LIMITS
         self.status = RunStatus.QUEUED
         self.messages: list[Message] = []
         self.has_media = False
@@ -100,7 +103,7 @@ class RunState:
         self.limit_reached: LimitName | None = None
         self.steps: list[ReasoningStep] = []
         self.turn: Turn | None = None
-        self.usage = Usage()
+        self.usage = _NOTHING_USED
         self.model = ""
         """Which model answered last."""
         self.finish: FinishReason | None = None
@@ -209,7 +212,9 @@ class RunState:
                     self.decisions[event.call_id] = label
             case events.Answered():
                 self.answer = event
-                self.messages.append(Message.unchecked(role=Role.ASSISTANT, content=event.text, label=self.taint))
+                self.messages.append(
+                    unchecked(Message, {"role": Role.ASSISTANT, "content": event.text, "label": self.taint})
+                )
             case events.RunSuspended():
                 self.status, self.error = event.status, event.error
             case events.RunFinished() | events.RunFailed():
@@ -247,7 +252,7 @@ class RunState:
         self.messages = [_without_promise(message) for message in fact.history]
         self.task_at = len(self.messages)
         task = fact.task
-        self.messages.append(Message.unchecked(role=Role.USER, content=task.description, media=task.media))
+        self.messages.append(unchecked(Message, {"role": Role.USER, "content": task.description, "media": task.media}))
         self.has_media = any(message.media for message in self.messages)
         for message in fact.history:
             self._note_label(message.label)
@@ -260,7 +265,7 @@ class RunState:
         self.forked = True
         self.status, self.error, self.limit_reached = RunStatus.RUNNING, None, None
         self.turn = self.conclusion = self.answer = None
-        self.usage, self.active_seconds, self.decisions, self.labels = Usage(), 0.0, {}, ()
+        self.usage, self.active_seconds, self.decisions, self.labels = _NOTHING_USED, 0.0, {}, ()
         if self.task is not None:  # what it says is no part of the parent's conversation
             self.task = self.task.model_copy(update={"session_id": None})
         if fact.say is not None:
@@ -324,8 +329,15 @@ class RunState:
             self.finish = None  # whatever it was, there is something to go on with
             said = tuple(self._bearable(call, turn.records[call.id]) for call in turn.calls)
             self.messages.append(
-                Message.unchecked(
-                    role=Role.ASSISTANT, content=turn.text, calls=said, label=self.taint, returned=turn.returned
+                unchecked(
+                    Message,
+                    {
+                        "role": Role.ASSISTANT,
+                        "content": turn.text,
+                        "calls": said,
+                        "label": self.taint,
+                        "returned": turn.returned,
+                    },
                 )
             )
             self.fruitless = 0
@@ -353,15 +365,20 @@ class RunState:
         if fact.nudge is None:
             self.conclusion = answer
         self.steps.append(
-            ReasoningStep.unchecked(
-                iteration=turn.iteration,
-                thought=fact.thought,
-                action="call_tool" if turn.calls and answer is None else "finish",
-                calls=tuple(turn.records[call.id] for call in turn.calls if answer is None or call.tool_name != FINISH),
-                observation=(answer.text if answer else "\n".join(told) or turn.text.strip()) or EMPTY,
-                timestamp=turn.asked_at,
-                duration_ms=fact.duration_ms,
-                finish_reason=turn.finish,
+            unchecked(
+                ReasoningStep,
+                {
+                    "iteration": turn.iteration,
+                    "thought": fact.thought,
+                    "action": "call_tool" if turn.calls and answer is None else "finish",
+                    "calls": tuple(
+                        turn.records[call.id] for call in turn.calls if answer is None or call.tool_name != FINISH
+                    ),
+                    "observation": (answer.text if answer else "\n".join(told) or turn.text.strip()) or EMPTY,
+                    "timestamp": turn.asked_at,
+                    "duration_ms": fact.duration_ms,
+                    "finish_reason": turn.finish,
+                },
             )
         )
 
@@ -431,8 +448,16 @@ def _without_promise(message: Message) -> Message:
 def _answer(call: ToolCall, content: str, record: ToolCallRecord) -> Message:
     # A model may call a tool without saying which; that is answered, too, and every answer needs a name.
     name = call.tool_name or "unnamed"
-    return Message.unchecked(
-        role=Role.FUNCTION, content=content, name=name, call_id=call.id, label=record.label, media=record.media
+    return unchecked(
+        Message,
+        {
+            "role": Role.FUNCTION,
+            "content": content,
+            "name": name,
+            "call_id": call.id,
+            "label": record.label,
+            "media": record.media,
+        },
     )
 
 

@@ -14,7 +14,15 @@ from journeyman.agent.agent import Agent
 from journeyman.agent.media import MediaLoader
 from journeyman.agent.state import RunState, Turn
 from journeyman.core.calls import UNNAMED, ToolContext
-from journeyman.core.data import ANSWER_BYTES, LOG_FIELDS, TOOL_NAME_CHARS, TURN_CALLS, check_arguments, storable_json
+from journeyman.core.data import (
+    ANSWER_BYTES,
+    LOG_FIELDS,
+    TOOL_NAME_CHARS,
+    TURN_CALLS,
+    check_arguments,
+    storable_json,
+    unchecked,
+)
 from journeyman.core.errors import ErrorCategory, ModelError
 from journeyman.core.events import StepFinished, StepRestarted, TextDelta
 from journeyman.core.playbook import ADVICE, DEMONSTRATION, Advice
@@ -80,7 +88,7 @@ class ModelPlanner:
         if response.from_results:
             response = _from_results(run, response)
         calls = numbered(response.calls, iteration=run.iteration, taken=run.state.call_ids, theirs=self._call_ids)
-        return ModelResponse.unchecked(**response.__dict__ | {"calls": calls}) if calls else response
+        return unchecked(type(response), response.__dict__ | {"calls": calls}) if calls else response
 
     def refusal(self, run: Run, turn: Turn, call: ToolCall) -> Refusal | None:
         """A model that repeats what has been answered already is told so."""
@@ -312,12 +320,15 @@ def numbered(
                 known.add(call.id)
         given.append(
             _writable(
-                ToolCall.unchecked(
-                    id=unique,
-                    tool_name=_name(call),
-                    arguments=call.arguments,
-                    malformed=call.malformed,
-                    confidence=call.confidence,
+                unchecked(
+                    ToolCall,
+                    {
+                        "id": unique,
+                        "tool_name": _name(call),
+                        "arguments": call.arguments,
+                        "malformed": call.malformed,
+                        "confidence": call.confidence,
+                    },
                 ),
                 bounded=bounded,
             )
@@ -350,7 +361,7 @@ def _writable(call: ToolCall, *, bounded: bool) -> ToolCall:
 
 def _composed_thought(turn: Turn) -> str:
     """A factual sentence where the model gave no thought of its own."""
-    names = list(dict.fromkeys(call.tool_name for call in turn.calls if call.tool_name != FINISH))
+    names = list(dict.fromkeys([call.tool_name for call in turn.calls if call.tool_name != FINISH]))
     if turn.calls and not names:
         return "Gives the answer."
     if not names:
@@ -363,12 +374,15 @@ async def finish_step(
 ) -> None:
     """Record that an iteration is over, as far as it got."""
     await run.recorder.record(
-        StepFinished.unchecked(
-            iteration=turn.iteration,
-            thought=turn.text.strip() or _composed_thought(turn),
-            duration_ms=max(0.0, (run.clock.time() - turn.asked_at) * 1000),
-            nudge=nudge,
-            rendered=rendered,
+        unchecked(
+            StepFinished,
+            {
+                "iteration": turn.iteration,
+                "thought": turn.text.strip() or _composed_thought(turn),
+                "duration_ms": max(0.0, (run.clock.time() - turn.asked_at) * 1000),
+                "nudge": nudge,
+                "rendered": rendered,
+            },
         )
     )
 

@@ -213,7 +213,7 @@ async def _prepared(
         ranking_tools,
         shared_model,
     )
-    from journeyman.core.data import new_id
+    from journeyman.core.data import new_id, unchecked
     from journeyman.core.model_settings import ModelSettings
     from journeyman.core.policy import Policy
     from journeyman.core.runs import task_of
@@ -227,13 +227,16 @@ async def _prepared(
     playbook = options.get("playbook")
     journal = MemoryJournal() if (given_journal := options.get("journal")) is None else given_journal
     executor = in_process.of(library)
-    order = RunOrder.unchecked(
-        run_id=new_id("run"),
-        agent=agent.snapshot,
-        task=task,
-        principal=options.get("principal") or task.principal,
-        limits=options.get("limits") or NO_LIMITS,
-        created_at=executor.clock.time(),
+    order = unchecked(
+        RunOrder,
+        {
+            "run_id": new_id("run"),
+            "agent": agent.snapshot,
+            "task": task,
+            "principal": options.get("principal") or task.principal,
+            "limits": options.get("limits") or NO_LIMITS,
+            "created_at": executor.clock.time(),
+        },
     )
     gate: ApprovalGate = NoApprover()
     if (approver := options.get("approver")) is not None:

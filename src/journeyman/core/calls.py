@@ -27,7 +27,7 @@ from pydantic import (
 from typing_extensions import TypeVar
 
 from journeyman.core.content import Medium
-from journeyman.core.data import Derived, Entity, derived, reads_stored, with_texts
+from journeyman.core.data import Derived, Entity, derived, reads_stored, unchecked, with_texts
 from journeyman.core.errors import ErrorInfo, ToolError
 from journeyman.core.policy import Principal, RiskLevel
 
@@ -133,10 +133,13 @@ class DataLabel(Entity):
 
     def joined(self, other: DataLabel) -> DataLabel:
         """The label of what holds both: as little trusted, and for as few, as either."""
-        return DataLabel.unchecked(
-            writer="untrusted" if self.untrusted or other.untrusted else self.writer,
-            readers=other.readers if other.private and not self.private else self.readers,
-            source=self.source if self.untrusted or not other.untrusted else other.source,
+        return unchecked(
+            DataLabel,
+            {
+                "writer": "untrusted" if self.untrusted or other.untrusted else self.writer,
+                "readers": other.readers if other.private and not self.private else self.readers,
+                "source": self.source if self.untrusted or not other.untrusted else other.source,
+            },
         )
 
 

@@ -18,7 +18,7 @@ from pydantic import (
 from pydantic_core import to_json
 
 from journeyman.core.content import MediaKind
-from journeyman.core.data import Entity, canonical_json
+from journeyman.core.data import Entity, canonical_json, unchecked
 from journeyman.core.errors import ConfigurationError, InvalidDataError, problem_text, validation_problems
 
 AUTO = "auto"
@@ -165,4 +165,4 @@ class ModelSettings(Entity):
             raise ConfigurationError(f"model: {problem_text(problems)}") from None
 
 
-_NOTHING = ModelSettings.unchecked(timeout=Timeouts.unchecked(), headers={}, extra={})
+_NOTHING = unchecked(ModelSettings, {"timeout": unchecked(Timeouts, {}), "headers": {}, "extra": {}})

@@ -34,9 +34,9 @@ Listener: TypeAlias = Callable[[Event], None]
 # --- language models -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ModelRequest:
-    """One question to a language model."""
+    """One question to a language model. Nobody changes one; that it could be changed makes it cheap."""
 
     messages: Sequence[Message]
     """The system message first. The same Message objects come again at the next step."""

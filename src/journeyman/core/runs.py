@@ -27,7 +27,7 @@ from journeyman.core.aliases import task_fields
 from journeyman.core.approvals import DECISIVE, Label, LabelSource, best_label, judge
 from journeyman.core.calls import DataLabel, ToolCallRecord
 from journeyman.core.content import Medium, check_media
-from journeyman.core.data import Derived, Entity, Moment, derived, new_id
+from journeyman.core.data import Derived, Entity, Moment, derived, new_id, unchecked
 from journeyman.core.errors import ErrorInfo, InvalidDataError, validation_problems
 from journeyman.core.gaps import ToolGapReport
 from journeyman.core.policy import Principal
@@ -74,7 +74,7 @@ class Usage(Entity):
 
     def __add__(self, other: Usage) -> Usage:
         added = other.__dict__
-        return Usage.unchecked(**{name: count + added[name] for name, count in self.__dict__.items()})
+        return unchecked(Usage, {name: count + added[name] for name, count in self.__dict__.items()})
 
 
 class Message(Entity):

@@ -32,7 +32,7 @@ from journeyman.core.calls import (
     ToolContext,
     ungrounded,
 )
-from journeyman.core.data import LARGE_TEXT, canonical_json, moment
+from journeyman.core.data import LARGE_TEXT, canonical_json, moment, unchecked
 from journeyman.core.events import (
     ApprovalDecided,
     ApprovalRequested,
@@ -560,12 +560,15 @@ class Executor:
     ) -> Outcome | Suspended:
         scope, call, policy = current.scope, current.call, current.scope.policy
         await scope.recorder.record(
-            CallStarted.unchecked(
-                call_id=call.id,
-                execution_id=current.execution_id,
-                tool_name=tool.name,
-                attempt=current.attempts,
-                arguments=frozen.arguments,
+            unchecked(
+                CallStarted,
+                {
+                    "call_id": call.id,
+                    "execution_id": current.execution_id,
+                    "tool_name": tool.name,
+                    "attempt": current.attempts,
+                    "arguments": frozen.arguments,
+                },
             ),
             sync=not tool.specification.read_only,
         )
@@ -624,31 +627,34 @@ class Executor:
                 status, result, error = CallStatus.SUCCESS, value, None
             case Refusal(status, error):
                 result, cached, artifact, media = None, False, None, ()
-        record = ToolCallRecord.unchecked(
-            execution_id=current.execution_id,
-            call_id=current.call.id,
-            tool_name=current.call.tool_name,
-            arguments=current.arguments,
-            status=status,
-            result=result,
-            artifact=artifact,
-            media=media,
-            error=error,
-            start_time=moment(current.started_at),
-            # From the monotonic clock, so that a step of the wall clock gives no negative duration.
-            end_time=moment(current.started_at + self.clock.monotonic() - current.started_clock),
-            attempts=current.attempts,
-            cached=cached,
-            risk=current.risk,
-            confidence=current.call.confidence,
-            approval_id=current.approval_id,
-            correlation_id=current.scope.run_id,
-            read_only=current.read_only,
-            grounding=current.grounding,
-            label=current.label,
-            flow=current.flow,
+        record = unchecked(
+            ToolCallRecord,
+            {
+                "execution_id": current.execution_id,
+                "call_id": current.call.id,
+                "tool_name": current.call.tool_name,
+                "arguments": current.arguments,
+                "status": status,
+                "result": result,
+                "artifact": artifact,
+                "media": media,
+                "error": error,
+                "start_time": moment(current.started_at),
+                # From the monotonic clock, so that a step of the wall clock gives no negative duration.
+                "end_time": moment(current.started_at + self.clock.monotonic() - current.started_clock),
+                "attempts": current.attempts,
+                "cached": cached,
+                "risk": current.risk,
+                "confidence": current.call.confidence,
+                "approval_id": current.approval_id,
+                "correlation_id": current.scope.run_id,
+                "read_only": current.read_only,
+                "grounding": current.grounding,
+                "label": current.label,
+                "flow": current.flow,
+            },
         )
-        await current.scope.recorder.record(CallFinished.unchecked(record=record))
+        await current.scope.recorder.record(unchecked(CallFinished, {"record": record}))
         return record
 
     async def _adopt(self, current: CallInProgress, record: ToolCallRecord) -> ToolCallRecord:

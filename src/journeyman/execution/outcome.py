@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from journeyman.tools.library import AnyTool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Success:
-    """It ran (or its result was in the cache); the value is plain JSON."""
+    """It ran (or its result was in the cache); the value is plain JSON. Not frozen, which would be dear."""
 
     value: Any
     cached: bool = False

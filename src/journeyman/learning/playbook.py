@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
 from journeyman.core.approvals import Label, LabelSource
-from journeyman.core.data import LOG_FIELDS, digest
+from journeyman.core.data import LOG_FIELDS, digest, unchecked
 from journeyman.core.errors import ConfigurationError, PlaybookConflictError
 from journeyman.core.playbook import (
     METADATA,
@@ -90,10 +90,13 @@ class MemoryPlaybooks:
 
     def _folded(self, domain: str, changes: Sequence[_Change], version: int | None = None) -> PlaybookState:
         latest = {key: bullet for _, changed in changes for key, bullet in changed.items()}
-        return PlaybookState.unchecked(
-            version=len(self._changes.get(domain, ())) if version is None else version,
-            bullets=tuple(bullet for bullet in latest.values() if bullet is not None),
-            removed=tuple(key for key, bullet in latest.items() if bullet is None),
+        return unchecked(
+            PlaybookState,
+            {
+                "version": len(self._changes.get(domain, ())) if version is None else version,
+                "bullets": tuple(bullet for bullet in latest.values() if bullet is not None),
+                "removed": tuple(key for key, bullet in latest.items() if bullet is None),
+            },
         )
 
 
@@ -454,12 +457,15 @@ class Playbook:
         )
 
     def change_of(self, curator: Curator, reason: str) -> PlaybookChange:
-        return PlaybookChange.unchecked(
-            domain=self.domain,
-            expected=self.version,
-            reason=reason,
-            bullets=tuple(curator.changed.values()),
-            removed=tuple(curator.removed),
+        return unchecked(
+            PlaybookChange,
+            {
+                "domain": self.domain,
+                "expected": self.version,
+                "reason": reason,
+                "bullets": tuple(curator.changed.values()),
+                "removed": tuple(curator.removed),
+            },
         )
 
     async def _written(self, change: PlaybookChange) -> bool:

@@ -142,7 +142,7 @@ class _Connection(asyncio.Protocol):
         self._head_bytes = self._read_ahead = 0
         self._to_the_end = self._stays = self._paused = False
 
-    def ask(self, answer: Answer, request: tuple[bytes, bytes], timeouts: Timeouts, began: float) -> None:
+    def ask(self, answer: Answer, request: bytes, timeouts: Timeouts, began: float) -> None:
         self.answer, self._timeouts = answer, timeouts
         self._began, self._heard_at, self._heard = began, self._loop.time(), False
         if self._parser is None:  # one for all answers: a connection on which something went wrong is not used again
@@ -151,7 +151,7 @@ class _Connection(asyncio.Protocol):
         self._to_the_end = self._stays = False
         answer._resume = self._resume
         assert self.transport is not None
-        self.transport.writelines(request)
+        self.transport.write(request)
         self._watch()
 
     def end(self, *, reusable: bool) -> None:
@@ -314,7 +314,7 @@ class Client:
         """Send, and wait for the head of the answer. Raises TimeoutError and OSError."""
         loop = asyncio.get_running_loop()
         began = loop.time()
-        request = (self._head + b"%d\r\n\r\n" % len(body), body)
+        request = b"%b%d\r\n\r\n%b" % (self._head, len(body), body)
         while True:
             connection = self._kept(began)
             fresh = connection is None

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
 
+from journeyman.core.data import unchecked
 from journeyman.core.errors import ConfigurationError, ModelError
 from journeyman.core.lazy import install_command
 from journeyman.core.model_settings import ModelSettings, Timeouts
@@ -229,19 +230,22 @@ class ProviderModel(RemoteModel):
 
     def _read(self, response: ai.ModelResponse, conversation: ProviderRequest) -> ModelResponse:
         calls = conversation.remember(response)
-        return ModelResponse.unchecked(
-            text="".join(part.content for part in response.parts if part.part_kind == "text"),
-            calls=calls,
-            usage=Usage(
-                input_tokens=response.usage.input_tokens,
-                output_tokens=response.usage.output_tokens,
-                requests=1,
-                cached_tokens=response.usage.cache_read_tokens,
-                reasoning_tokens=response.usage.output_reasoning_tokens,
-            ),
-            model=response.model_name or self.name,
-            finish=_finish(response),
-            returned=_returned(response) if calls else None,
+        return unchecked(
+            ModelResponse,
+            {
+                "text": "".join(part.content for part in response.parts if part.part_kind == "text"),
+                "calls": calls,
+                "usage": Usage(
+                    input_tokens=response.usage.input_tokens,
+                    output_tokens=response.usage.output_tokens,
+                    requests=1,
+                    cached_tokens=response.usage.cache_read_tokens,
+                    reasoning_tokens=response.usage.output_reasoning_tokens,
+                ),
+                "model": response.model_name or self.name,
+                "finish": _finish(response),
+                "returned": _returned(response) if calls else None,
+            },
         )
 
     def _error(self, error: Any, seconds: float) -> ModelError:
@@ -297,11 +301,14 @@ class ProviderRequest:
         signatures), which our messages do not hold.
         """
         calls = tuple(
-            ToolCall.unchecked(
-                id=part.tool_call_id,
-                tool_name=self._names.get(part.tool_name, part.tool_name),
-                arguments=arguments,
-                malformed=malformed,
+            unchecked(
+                ToolCall,
+                {
+                    "id": part.tool_call_id,
+                    "tool_name": self._names.get(part.tool_name, part.tool_name),
+                    "arguments": arguments,
+                    "malformed": malformed,
+                },
             )
             for part in response.parts
             if part.part_kind == "tool-call"

@@ -19,7 +19,7 @@ from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 from journeyman.core.calls import ArgumentSource, DataLabel, Origin, ToolCallRecord, names_in
-from journeyman.core.data import canonical_json
+from journeyman.core.data import canonical_json, unchecked
 from journeyman.core.runs import Message, ReasoningStep, Role
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.words import stands_in
@@ -330,8 +330,9 @@ class Ledger:
         speaker, origin = utterance.speaker, utterance.origin
         if origin != "result" or type(speaker) is not CalledTool:
             return _unsaid(path, origin)
-        return ArgumentSource.unchecked(
-            argument=path, origin=origin, call_id=speaker.call_id, tool_name=speaker.tool_name
+        return unchecked(
+            ArgumentSource,
+            {"argument": path, "origin": origin, "call_id": speaker.call_id, "tool_name": speaker.tool_name},
         )
 
     def _in_parts(self, lowered: str, *, identifier: bool) -> int | None:
@@ -411,7 +412,7 @@ def inner_values(name: str, schema: Any, value: Any, *, most: int) -> Iterator[t
 @lru_cache(maxsize=4_096)
 def _unsaid(path: str, origin: Origin) -> ArgumentSource:
     """A source that is no call's result: few differ, and every call has some."""
-    return ArgumentSource.unchecked(argument=path, origin=origin)
+    return unchecked(ArgumentSource, {"argument": path, "origin": origin})
 
 
 def edited_sources(
@@ -420,5 +421,5 @@ def edited_sources(
     """The sources of a call's arguments after a person has put others in their place."""
     changed = {name for name, value in edited.items() if name not in asked or asked[name] != value}
     kept = [item for item in sources if (top := names_in(item.argument)[0]) in edited and top not in changed]
-    replaced = [ArgumentSource.unchecked(argument=name, origin="person") for name in edited if name in changed]
+    replaced = [unchecked(ArgumentSource, {"argument": name, "origin": "person"}) for name in edited if name in changed]
     return (*kept, *replaced)

@@ -19,6 +19,7 @@ from functools import wraps
 from pathlib import Path
 from typing import IO, Any, ParamSpec, TypeVar
 
+from journeyman.core.data import unchecked
 from journeyman.core.errors import ConfigurationError, PlaybookConflictError
 from journeyman.core.playbook import (
     PlaybookBullet,
@@ -90,10 +91,13 @@ class FilePlaybooks:
         with _locked(folder):
             seen = self._caught_up(domain, folder)
         fresh = [key for key, at in seen.changed_at.items() if at > after or after == 0]
-        return PlaybookState.unchecked(
-            version=seen.version,
-            bullets=tuple(seen.bullets[key] for key in fresh if key in seen.bullets),
-            removed=tuple(key for key in fresh if key not in seen.bullets),
+        return unchecked(
+            PlaybookState,
+            {
+                "version": seen.version,
+                "bullets": tuple(seen.bullets[key] for key in fresh if key in seen.bullets),
+                "removed": tuple(key for key in fresh if key not in seen.bullets),
+            },
         )
 
     @_in_thread
@@ -136,7 +140,7 @@ class FilePlaybooks:
                 raise ConfigurationError(f"playbook {domain!r} has no version {version}: it is at version {latest}")
             _load_others(folder, domain, seen)
             _replay(folder / LOG, seen, up_to=version)
-        return PlaybookState.unchecked(version=version, bullets=tuple(seen.bullets.values()), removed=())
+        return unchecked(PlaybookState, {"version": version, "bullets": tuple(seen.bullets.values()), "removed": ()})
 
     @_in_thread
     def history(self, domain: str, *, limit: int = 50) -> Sequence[PlaybookVersion]:

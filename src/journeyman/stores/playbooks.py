@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from journeyman.core.data import unchecked
 from journeyman.core.errors import ConfigurationError, JournalConflictError, PlaybookConflictError
 from journeyman.core.playbook import PlaybookBullet, PlaybookChange, PlaybookState, PlaybookVersion, read_bullet
 from journeyman.core.storing import CursorBatch, RunRow
@@ -134,7 +135,7 @@ class SqlPlaybooks(Aggregate):
                     bullets.append(read_bullet(body))
             last = rows[-1][0]
             await asyncio.sleep(0)
-        return PlaybookState.unchecked(version=version, bullets=tuple(bullets), removed=tuple(removed))
+        return unchecked(PlaybookState, {"version": version, "bullets": tuple(bullets), "removed": tuple(removed)})
 
 
 def _version(connection: Connection, *, domain: str) -> int:

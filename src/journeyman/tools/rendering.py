@@ -18,6 +18,7 @@ from pydantic_core import from_json
 
 from journeyman.core.calls import Artifact, CallStatus, ToolCallRecord
 from journeyman.core.content import Medium
+from journeyman.core.data import unchecked
 
 MOST_ROWS = 20
 MOST_COLUMNS = 6
@@ -241,7 +242,8 @@ def _medium(value: dict[str, Any]) -> str:
     if not (isinstance(kind, str) and type(size) is int and size >= 0 and ("data" in value or "artifact" in value)):
         return ""
     return plain(
-        Medium.unchecked(mime_type=kind, bytes=size, name=str(value.get("name", ""))).words(), width=CELL_WIDTH
+        unchecked(Medium, {"mime_type": kind, "bytes": size, "name": str(value.get("name", ""))}).words(),
+        width=CELL_WIDTH,
     )
 
 
