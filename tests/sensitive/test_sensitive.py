@@ -96,6 +96,9 @@ def test_what_is_left_of_a_text() -> None:
     assert redacted(f"use {token}, then https://u:p@example.org/a?q=1#f!") == f"use {MASK}, then https://example.org/a"
     assert redacted("password = hunter2x and more") == f"password = {MASK} and more"
     assert redacted("nothing to hide here: 42") == "nothing to hide here: 42"
+    red, plain = "\x1b[31;1m", "\x1b[0m"
+    assert redacted(f"{red}{token}{plain}") == f"{red}{MASK}{plain}"
+    assert redacted(f"{red}password{plain}={red}hunter2x{plain}") == f"{red}password{plain}={red}{MASK}{plain}"
     assert redacted_value({"a": [token, 1, None], "password": "x"}) == {"a": [MASK, 1, None], "password": MASK}
     assert not holds_token("task-12345678901234567890 and risk-averse people")
 

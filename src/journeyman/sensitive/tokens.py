@@ -27,11 +27,15 @@ _LONG_WORD = re.compile(r"[A-Za-z0-9_-]{15}")
 _MOST_PLACES = 1_000
 """A text with more places where a token may begin is taken for one that hides a token."""
 
+_COLOUR = re.compile(r"\x1b\[[\d;]{0,20}m")
+"""How programs colour what they write to a terminal: its last letter is none of the word that follows."""
 _ASSIGNED = re.compile(
     r"(?i:password|passwd|pwd|\bpass|_pass|passphrase|secret|api[_-]?key|access[_-]?key|secret[_-]?key|auth[_-]?token"
     r"|access[_-]?token|private[_-]?key|refresh[_-]?token|account[_-]?key)"
+    rf"(?:{_COLOUR.pattern}){{0,3}}"
     r"(?:[\"']?[ \t]{0,20}(?:=>|:=|:|={1,3})[ \t]{0,20}|[ \t]{1,4}(?:is[ \t]{1,4})?(?=[\"']))"
-    r"(?P<quote>[\"']?)(?P<value>(?:[^\s\"'&;,<>{}$()\[\]]|(?<=\w)\$(?![{(])){6,200}+)(?![(\[{$])(?P<end>[\"']?)"
+    rf"(?:{_COLOUR.pattern}){{0,3}}"
+    r"(?P<quote>[\"']?)(?P<value>(?:[^\s\x1b\"'&;,<>{}$()\[\]]|(?<=\w)\$(?![{(])){6,200}+)(?![(\[{$])(?P<end>[\"']?)"
 )
 _LABELLED = re.compile(
     r"([\w.-]{0,40}?)((?i:api|key|token|secret|pass(?:word|wd|phrase|code)?|pwd|auth(?!or)|credentials?|licen[cs]e"
@@ -199,6 +203,8 @@ def _is_value(word: str) -> bool:
 
 def _tokens(text: str) -> Iterator[tuple[int, int]]:
     """Where tokens stand. What follows a letter or a digit is part of another word."""
+    if "\x1b" in text:
+        text = _COLOUR.sub(lambda found: " " * len(found[0]), text)
     places = 0
     for prefix, rest in _at_prefix().items():
         at = text.find(prefix)
