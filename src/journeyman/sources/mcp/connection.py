@@ -467,12 +467,12 @@ class Connection:
     def _told(self, why: str, link: Link) -> str:
         text = f"the MCP server {self.name!r} ({self.where}) {why}"
         if words := link.last_words.decode("utf-8", "replace").strip():
-            text += f"; its standard error ends with: {self._masked(visible(words))}"
+            text += f"; its standard error ends with: {visible(self._masked(words))}"
         return text
 
     def _shown(self, text: str) -> str:
         """What a server says, for a model or a person."""
-        return self._masked(visible(text[:_LONGEST_ERROR]))
+        return visible(self._masked(text[:_LONGEST_ERROR]))
 
     def _masked(self, text: str) -> str:
         for secret in self.secrets:
