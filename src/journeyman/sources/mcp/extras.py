@@ -161,6 +161,7 @@ def _tool(
         schema=schema,
         cache_seconds=source.cache_seconds if trusted else None,
         is_async=True,
+        runs_elsewhere=f"the MCP server {source.name!r}",
     )
 
 
