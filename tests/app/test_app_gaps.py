@@ -28,14 +28,14 @@ async def test_what_is_missing_is_kept_for_whoever_opens_the_store_next(url: str
     assert report.missing_tools == ("retrieve stock portfolio performance",)
     assert report.existing_tools_checked == ("get_weather",)
     async with Journeyman(store=url) as later:
-        [row] = await later.gaps.list()
+        [row] = await later.store.gaps.list()
     assert (row.report, row.run_id, row.created_at) == (report, "run_1", clock.time())
 
 
 async def test_what_a_tool_can_do_leaves_nothing(url: str) -> None:
     async with Journeyman(library=ToolLibrary([get_weather]), store=url) as app:
         assert await app.gaps.detect("What is the weather and the forecast for the city of Oslo?") is None
-        assert await app.gaps.list() == ()
+        assert await app.store.gaps.list() == ()
 
 
 async def test_a_tool_that_is_registered_later_closes_the_gap(url: str) -> None:

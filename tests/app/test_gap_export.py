@@ -29,17 +29,15 @@ def test_whatever_was_asked_for_makes_a_tool_and_a_module(missing: str, task: st
     found = gap(missing, task)
     [tool] = gram.load_tools(as_gram(found))
     assert tool == as_specification(found)
-    stub = as_python(found)
-    for text in (stub.module, stub.test):
+    for text in as_python(found).values():
         compile(text, "stub", "exec")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", ["Retrieve my stock portfolio performance for Q3 2024", HOSTILE])
 def test_the_stub_runs_with_its_test(task: str, tmp_path: Path) -> None:
-    stub = as_python(gap("retrieve stock portfolio performance", task))
-    (tmp_path / stub.module_name).write_text(stub.module, encoding="utf-8")
-    (tmp_path / stub.test_name).write_text(stub.test, encoding="utf-8")
+    for name, text in as_python(gap("retrieve stock portfolio performance", task)).items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
     command = [
         sys.executable,
         "-m",
@@ -58,7 +56,7 @@ def test_the_stub_runs_with_its_test(task: str, tmp_path: Path) -> None:
 def test_tokens_stay_out_of_what_is_exported() -> None:
     secret = "sk-proj-" + "Ab3" * 16
     found = gap("deploy release", f"Deploy the release with {secret}")
-    assert secret not in as_gram(found) + as_python(found).module + as_python(found).test
+    assert secret not in "".join((as_gram(found), *as_python(found).values()))
 
 
 @pytest.mark.parametrize(

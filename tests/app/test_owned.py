@@ -86,6 +86,6 @@ async def test_gaps_are_listed_by_principal(opens: Opens) -> None:
         for number in range(60):
             report = ToolGapReport(missing_tools=("fly",), attempted_task=f"Fly {number}")
             await app.store.gaps.add(report, now=float(number), principal_id="ada" if number == 0 else "bob")
-        [row] = await app.gaps.list(principal_id="ada", limit=5)
+        [row] = await app.store.gaps.list(principal_id="ada", limit=5)
         assert (row.principal_id, row.report.attempted_task) == ("ada", "Fly 0")
-        assert len(await app.gaps.list(limit=5)) == 5
+        assert len(await app.store.gaps.list(limit=5)) == 5

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter, create_model
 
-from journeyman.app.operations.table import table
+from journeyman.app.operations.table import Page, table
 from journeyman.core.data import Moment
 from journeyman.doors.http.operated import ROUTES
 from tests.doors.http.serving import served
@@ -26,10 +27,11 @@ def test_every_operation_says_what_it_takes_gives_and_needs() -> None:
     for name, item in table().items():
         assert re.fullmatch(r"[a-z]+\.[a-z]+", name)
         assert re.fullmatch(r"[A-Z].*[^.]", item.summary), name
-        assert item.input.model_json_schema(mode="validation")["title"] == name
+        values: dict[str, Any] = {value.name: (value.kind, value.info) for value in item.inputs}
+        assert create_model(name, **values).model_json_schema(mode="validation")["title"] == name
         if item.permission is not None:
             assert f"'{item.permission}'" in item.description
-        if item.paged:
+        if isinstance(item.output, type) and issubclass(item.output, Page):
             assert {"limit", "after"} <= {value.name for value in item.inputs}, name
         elif name.endswith((".list", ".search", ".rows", ".history", ".versions", ".messages")):
             pytest.fail(f"{name} is a list, and cannot go on where it stopped")
@@ -132,16 +134,12 @@ async def test_times_in_answers_are_iso_8601_and_are_taken_so(tmp_path: Path) ->
 
 @pytest.mark.parametrize("seconds", [1896415327.5077069, 1793207715.7538059, 1871255427.7826009, 0.0, 1e-7])
 def test_a_time_that_was_told_is_never_later_than_the_one_that_is_kept(seconds: float) -> None:
-    from pydantic import TypeAdapter
-
     adapter = TypeAdapter(Moment)
     again = adapter.validate_python(json.loads(adapter.dump_json(seconds)))
     assert seconds - 3e-6 < again <= seconds
 
 
 def test_a_time_is_read_in_either_form_and_kept_as_seconds() -> None:
-    from pydantic import TypeAdapter
-
     adapter = TypeAdapter(Moment)
     assert adapter.validate_python("1970-01-01T00:01:00Z") == adapter.validate_python("60") == 60.0
     assert adapter.dump_python(60.0) == 60.0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Decision, Deny, Expired, Grant, GrantTerms
 from journeyman.core.data import LARGE_TEXT, canonical_json, new_id
 from journeyman.core.errors import ApprovalError, ConfigurationError, EditedArgumentsError
-from journeyman.core.policy import ANY_PRINCIPAL, Principal, PrincipalFilter
+from journeyman.core.policy import Principal
 from journeyman.core.specification import ToolSpecification
 from journeyman.execution.approval import filled_in
 from journeyman.execution.checks import base_risk
@@ -57,31 +57,13 @@ class Approvals:
         self._clock = shared.clock
         self._decided = decided
 
-    async def pending(
-        self,
-        *,
-        run_id: str | None = None,
-        principal_id: PrincipalFilter = ANY_PRINCIPAL,
-        limit: int = 50,
-        offset: int = 0,
-    ) -> Sequence[Approval]:
-        """What waits, the oldest of each principal before anybody's second; nothing that has expired meanwhile."""
-        await self.expire()
-        return await self._store.approvals.list(
-            status=ApprovalStatus.PENDING, run_id=run_id, principal_id=principal_id, limit=limit, offset=offset
-        )
+    async def pending(self, *, run_id: str | None = None, **only: Any) -> Sequence[Approval]:
+        """What waits, the oldest of each principal before anybody's second; nothing that has expired meanwhile.
 
-    async def list(
-        self,
-        *,
-        run_id: str | None = None,
-        principal_id: PrincipalFilter = ANY_PRINCIPAL,
-        limit: int = 50,
-        offset: int = 0,
-    ) -> Sequence[Approval]:
-        """Decided or not, oldest first."""
+        ``only`` is for the store.
+        """
         await self.expire()
-        return await self._store.approvals.list(run_id=run_id, principal_id=principal_id, limit=limit, offset=offset)
+        return await self._store.approvals.list(status=ApprovalStatus.PENDING, run_id=run_id, **only)
 
     async def get(self, approval_id: str) -> Approval | None:
         await self.expire()

@@ -21,7 +21,7 @@ from journeyman.agent.state import RunState
 from journeyman.agent.turn import ModelPlanner
 from journeyman.app.finding import DefaultRanker, find_gap, is_served, tools_with_chances
 from journeyman.core.calls import Caller
-from journeyman.core.data import FORMAT, LOG_FIELDS, canonical_json
+from journeyman.core.data import FORMAT, LOG_FIELDS, Latest, canonical_json
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.events import (
     Fact,
@@ -329,7 +329,7 @@ def build(
                 fold=state.apply,
                 listeners=listeners,
                 seq=seq,
-                format=_newest if shared is None else lambda: shared.format,
+                format=lambda: FORMAT if shared is None else shared.format,
             ),
             tools=offer.tools,
             policy=policy,
@@ -349,10 +349,6 @@ def build(
         gaps=None if order.chain else find_gap,
         wants_text=listener is not None,
     )
-
-
-def _newest() -> int:
-    return FORMAT
 
 
 def _listeners(
@@ -484,9 +480,9 @@ class Shared:
     """What every program at work on the store can read; brought up to date while the app is open."""
     deps: Callable[[Principal | None], Any] | None = None
     """Makes what the tools of a run are given."""
-    _verifiers: dict[str, Verify] = field(default_factory=dict)
+    _verifiers: Latest[str, Verify] = field(default_factory=partial(Latest, MOST_VERIFIERS))
     """By run: who judges it when it ends, where that was said when it was started here."""
-    _agents: dict[str, Agent] = field(default_factory=dict)
+    _agents: Latest[str, Agent] = field(default_factory=partial(Latest, MOST_AGENTS))
 
     def must_be_confirmed(self) -> None:
         """Refuse to begin or to go on with a run in a store that nobody has confirmed. Raises ConfigurationError."""
@@ -621,11 +617,7 @@ class Shared:
     def agent_of(self, snapshot: dict[str, Any]) -> Agent:
         """The agent of a snapshot: one object for all its runs, since reading and binding takes longer than a step."""
         text = canonical_json(snapshot)
-        if (agent := self._agents.pop(text, None)) is None:
-            agent = Agent.stored(snapshot)
-        self._agents[text] = agent  # the latest last
-        if len(self._agents) > MOST_AGENTS:
-            del self._agents[next(iter(self._agents))]
+        self._agents[text] = agent = self._agents.get(text) or Agent.stored(snapshot)
         return agent
 
     def remember(self, agent: Agent) -> None:
@@ -635,8 +627,6 @@ class Shared:
     def verify(self, run_id: str, by: Verify) -> None:
         """Have a run judged by this function when it ends here."""
         self._verifiers[run_id] = by
-        if len(self._verifiers) > MOST_VERIFIERS:
-            del self._verifiers[next(iter(self._verifiers))]
 
     async def close(self) -> None:
         await self.models.close()

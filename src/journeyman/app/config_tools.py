@@ -103,7 +103,7 @@ def _toolkit_tools(
 
 def _imported(name: str, path: str, place: str) -> AnyTool:
     """The one tool that a path names, under its name in the file. Raises where it is none, or several."""
-    items = tools_at([place], expand=_tools_of)
+    items = tools_at([place], expand=lambda value: value if isinstance(value, ToolLibrary) else None)
     if not items:
         raise ConfigurationError(f"{path!r} is a library without tools")
     if len(items) > 1:
@@ -148,7 +148,10 @@ def _wrong_in(settings: Settings, folder: Path, tools: Mapping[str, AnyTool]) ->
                 yield ("tools", name, "import"), "one tool is imported under one name, and not under a pattern"
             if said.rename is not None:
                 yield ("tools", name, "rename"), "a pattern fits several tools, and they need different names"
-            if not fitting and not any(may_fit(name, server) for server in settings.sources):
+            of = name.partition(".")[0]  # whatever the tools of a server are called
+            if not fitting and not any(
+                of == server or fnmatchcase(f"{server}.", f"{of}.") for server in settings.sources
+            ):
                 yield ("tools", name), f"fits no tool; {nearest(name, tools)}"
         elif said.import_ is None and (near := no_tool(name)) is not None:
             why = f"there is no such tool; {near} A tool of your own takes 'import: module:function'"
@@ -173,15 +176,6 @@ def _wrong_in(settings: Settings, folder: Path, tools: Mapping[str, AnyTool]) ->
             yield from (
                 (("categories", name, *rest), why) for rest, why in _misfits(shared, lambda path: _place(path, folder))
             )
-
-
-def _tools_of(value: Any) -> ToolLibrary | None:
-    return value if isinstance(value, ToolLibrary) else None
-
-
-def may_fit(pattern: str, server: str) -> bool:
-    """Whether a pattern may fit tools of a server, whatever they are called."""
-    return pattern.partition(".")[0] == server or fnmatchcase(f"{server}.", pattern.partition(".")[0] + ".")
 
 
 def wrong_overrides(item: AnyTool, settings: ToolSettings, key: Key) -> Iterator[tuple[Key, str]]:
@@ -447,9 +441,9 @@ class ServerReport:
     problems: Sequence[SourceProblem]
 
 
-async def look_at(source: ToolSource, policy: Policy | None = None) -> ServerReport:
+async def look_at(source: ToolSource) -> ServerReport:
     """Start or reach a source once. Raises ConfigurationError, which says why not."""
-    rules = policy or Policy()
+    rules = Policy()
     async with ToolLibrary(sources=[source]) as library:
         tools = [(item, base_risk(item, rules)) for item in library.specifications()]
         findings = [found for found in library.lint() if found.rule == "description-instructs"]

@@ -429,19 +429,16 @@ def rules_of(loaded: Loaded, environment: Environment | None = None) -> Rules:
     breaker = BreakerRule(
         failures=policy.breaker.failures, rest_seconds=policy.breaker.rest, probes=policy.breaker.probes
     )
-    given = {name: getattr(limits, name) for name in ("iterations", "history_messages", "seconds", "tokens")}
+    same = {name: value for name, value in (*policy, *approvals) if name in Policy.model_fields}
+    same["breaker"] = breaker if policy.breaker.enabled else None
     model = settings.model
     return Rules(
         policy=Policy(
-            default_risk=policy.default_risk,
+            **same,
             least_risks={name: item.risk for name, item in tools.items() if item.risk is not None},
             approval_confidence=policy.confidence,
             approval_seconds=approvals.expire_in_process,
             stored_approval_seconds=approvals.expire_after,
-            grounding=approvals.grounding,
-            flow=approvals.flow,
-            flow_spares=approvals.flow_spares,
-            four_eyes=approvals.four_eyes,
             grant_risk=None if approvals.grants.risk == "none" else RiskLevel(approvals.grants.risk),
             grant_uses=approvals.grants.uses,
             grant_seconds=approvals.grants.for_,
@@ -452,17 +449,10 @@ def rules_of(loaded: Loaded, environment: Environment | None = None) -> Rules:
             principal_rate_limit=limits.calls_per_principal,
             principal_rate_limits=limits.principals,
             overall_rate_limit=limits.calls,
-            breaker=breaker if policy.breaker.enabled else None,
             wait_seconds=policy.wait,
             retry_backoff_seconds=policy.retry_backoff,
-            max_argument_bytes=policy.max_argument_bytes,
-            max_result_chars=policy.max_result_chars,
-            max_result_bytes=policy.max_result_bytes,
-            max_inline_bytes=policy.max_inline_bytes,
-            max_offered_tools=policy.max_offered_tools,
-            capture_content=policy.capture_content,
         ),
-        limits=Limits(**{name: value for name, value in given.items() if value is not None}),
+        limits=Limits(**{name: value for name, value in limits if name in Limits.model_fields and value is not None}),
         model=None if model is None else lambda: loaded.model(model),
     )
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from journeyman.app.finding import gap_embedder
 from journeyman.core.data import one_line
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.gaps import Gap, GapRow, ToolGapReport
+from journeyman.core.gaps import Gap, ToolGapReport
 from journeyman.core.policy import ANY_PRINCIPAL, Principal, PrincipalFilter
 from journeyman.core.protocols import Clock, Model
 from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
@@ -60,22 +59,9 @@ class Gaps:
 
     detect_missing_tools = detect
 
-    async def list(
-        self, *, principal_id: PrincipalFilter = ANY_PRINCIPAL, limit: int = 50, offset: int = 0
-    ) -> Sequence[GapRow]:
-        """Every time that something was missing, newest first."""
-        return await self._store.gaps.list(principal_id=principal_id, limit=limit, offset=offset)
-
-    async def demand(
-        self,
-        *,
-        principal_id: PrincipalFilter = ANY_PRINCIPAL,
-        dismissed: bool = False,
-        limit: int = 50,
-        offset: int = 0,
-    ) -> Sequence[Gap]:
-        """What is missing, each gap once, those that most people asked for first."""
-        return await self._store.gaps.demand(principal_id=principal_id, dismissed=dismissed, limit=limit, offset=offset)
+    async def demand(self, **only: Any) -> Sequence[Gap]:
+        """What is missing, each gap once, those that most people asked for first. ``only`` is for the store."""
+        return await self._store.gaps.demand(**only)
 
     async def get(self, key: str, *, principal_id: PrincipalFilter = ANY_PRINCIPAL) -> Gap | None:
         """One gap, dismissed or not; counted as far as the principal may see."""
@@ -91,16 +77,6 @@ class Gaps:
 NAME_CHARS = 60
 EXAMPLE_CHARS = 200
 UNNAMED = "new_tool"
-
-
-@dataclass(frozen=True, slots=True)
-class PythonStub:
-    """Two files that lie side by side."""
-
-    module_name: str
-    module: str
-    test_name: str
-    test: str
 
 
 def tool_name(missing: str) -> str:
@@ -137,16 +113,12 @@ def as_gram(gap: Gap) -> str:
     return dump_tools([as_specification(gap)])
 
 
-def as_python(gap: Gap) -> PythonStub:
-    """A module with the tool, which says that it is not implemented, and a test of it that passes."""
+def as_python(gap: Gap) -> dict[str, str]:
+    """A module with the tool, which says that it is not implemented, and a test that passes: two files by name."""
     name = tool_name(gap.missing)
     texts = {"name": name, "description": _docstring(_described(gap)), "example": _docstring(_example(gap))}
-    return PythonStub(
-        module_name=f"{name}.py",
-        module=_template("gap_tool").format(**texts),
-        test_name=f"test_{name}.py",
-        test=_template("gap_test").format(name=name, request=_example(gap)),
-    )
+    test = _template("gap_test").format(name=name, request=_example(gap))
+    return {f"{name}.py": _template("gap_tool").format(**texts), f"test_{name}.py": test}
 
 
 def _template(name: str) -> str:

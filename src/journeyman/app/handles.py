@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unpack, overload
 
 from pydantic import TypeAdapter, ValidationError
@@ -271,16 +272,15 @@ class Inbox:
 def _joined(events: Sequence[Event]) -> list[Event]:
     """The same, with the pieces of one text put together."""
     joined: list[Event] = []
-    pieces: list[str] = []
-    for number, event in enumerate(events):
-        following = events[number + 1] if number + 1 < len(events) else None
-        if not isinstance(event, TextDelta):
-            joined.append(event)
-            continue
-        pieces.append(event.text)
-        if not isinstance(following, TextDelta) or following.iteration != event.iteration:
-            joined.append(event.model_copy(update={"text": "".join(pieces)}))
-            pieces = []
+    for iteration, found in groupby(
+        events, key=lambda event: event.iteration if isinstance(event, TextDelta) else None
+    ):
+        together = list(found)
+        if iteration is None:
+            joined += together
+        else:
+            text = "".join(event.text for event in together if isinstance(event, TextDelta))
+            joined.append(together[-1].model_copy(update={"text": text}))
     return joined
 
 

@@ -25,8 +25,6 @@ from journeyman.app.service import (
     task_library,
 )
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.policy import Principal
-from journeyman.core.protocols import Journal
 from journeyman.core.specification import ToolSpecification
 from journeyman.stores.store import SqlStore, open_store, sqlite_file
 from journeyman.tools.library import ToolLibrary
@@ -244,13 +242,6 @@ def file_of(url: str) -> Path | None:
         return sqlite_file(url)
     except ConfigurationError as error:
         raise WrongNameError(f"--store: {error}") from None
-
-
-def audited_journal(store: SqlStore, principal: Principal | None) -> Journal:
-    """The journal of a run that the store does not keep, although its tools work there."""
-    from journeyman.app.assembly import AuditedJournal
-
-    return AuditedJournal(store.audit, actor=None if principal is None else principal.id)
 
 
 def tools_document(specifications: Sequence[ToolSpecification]) -> str:

@@ -25,9 +25,7 @@ from journeyman.core.errors import ConfigurationError, JourneymanError
 from journeyman.core.policy import RateLimit, RiskLevel
 from journeyman.core.protocols import Embedder, Model
 from journeyman.core.specification import ToolSpecification
-from journeyman.core.storing import StoredExperiment
 from journeyman.execution.checks import grade
-from journeyman.experiments import Report
 from journeyman.retrieval.embedders import default_embedder
 from journeyman.retrieval.search import HybridIndex
 from journeyman.stores.store import SqlStore, open_store
@@ -37,7 +35,6 @@ from journeyman.tools.library import ToolLibrary
 
 if TYPE_CHECKING:
     from journeyman.app.configuration import Configuration
-    from journeyman.stores.calls import SqlExperiments
     from journeyman.toolkits.slack import Pace
 
 ASSISTANT = "assistant"
@@ -310,19 +307,3 @@ def ending_signals(end: Callable[[int], object]) -> Iterator[None]:
                 loop.add_signal_handler(number, end, number)
                 handled.callback(loop.remove_signal_handler, number)
         yield
-
-
-# --- reports of experiments
-
-
-async def keep(store: SqlExperiments, report: Report, *, now: float) -> None:
-    """Put what an experiment found into a store."""
-    await store.add(
-        StoredExperiment(
-            id=report.experiment_id,
-            name=report.name,
-            created_at=now,
-            winner=report.winner,
-            report=report.model_dump_json(),
-        )
-    )

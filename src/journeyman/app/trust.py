@@ -104,7 +104,8 @@ def _names_in(loaded: Loaded) -> Iterator[Name]:
         yield Name("store", _meant(settings.store, loaded), "keeps runs in", bare_url(settings.store))
     if learning.folder is not None:
         yield Name("folder", str(learning.folder), "takes advice from, and keeps it in,", str(learning.folder))
-    if runs.traces is not None and not _is_inside(runs.traces, loaded.path):
+    folder = loaded.path.absolute().parent.resolve()
+    if runs.traces is not None and not (folder / runs.traces).resolve().is_relative_to(folder):
         yield Name("folder", str(runs.traces), "writes what runs did into", str(runs.traces))
     yield from _door_names(settings.doors.http)
     lists = [(team, space.bot_token) for team, space in slack.workspaces.items()]
@@ -166,11 +167,6 @@ class _Unchanged(dict[str, str]):
 
     def get(self, key: str, default: object = None) -> str:  # never without a value
         return f"${{{key}}}"
-
-
-def _is_inside(path: Path, file: Path) -> bool:
-    folder = file.absolute().parent.resolve()
-    return (folder / path).resolve().is_relative_to(folder)
 
 
 def _model_setting(model: str | ModelSettings, loaded: Loaded) -> Iterator[Name]:

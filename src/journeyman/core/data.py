@@ -34,6 +34,9 @@ from pydantic_core import CoreSchema, from_json, to_json
 
 from journeyman.core.words import packaged_json
 
+K = TypeVar("K")
+V = TypeVar("V")
+
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 _make = getattr(json.encoder, "c_make_encoder", None)
 # ``encode`` would make this for every value, which costs more than using it. Nothing is remembered between values, not
@@ -372,6 +375,20 @@ MCP_STRAY_BYTES = 1_000_000
 """That an MCP server may write to its standard output beside the protocol."""
 MCP_STDERR_BYTES = 2_000
 """Of the end of an MCP server's standard error, kept to explain why it failed."""
+
+
+class Latest(dict[K, V]):
+    """Keeps so many of what was put in, the latest last."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self.pop(key, None)
+        super().__setitem__(key, value)
+        if len(self) > self._most:
+            del self[next(iter(self))]
 
 
 class OverBudgetError(ValueError):

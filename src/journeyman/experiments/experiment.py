@@ -6,7 +6,8 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import Any, Literal, TypeAlias
 
@@ -33,6 +34,7 @@ class Progress:
     observation: Observation
 
 
+@dataclass(kw_only=True, eq=False)
 class Experiment:
     """The same agent in several arms.
 
@@ -43,51 +45,38 @@ class Experiment:
     ``prices`` adds to the list prices by which runs are charged, or replaces some: ``{"my-model": Price(input=…)}``.
     """
 
-    def __init__(
-        self,
-        agent: Agent,
-        arms: Mapping[str, Any],
-        inputs: Sequence[Input],
-        *,
-        score: Score,
-        runner: Runner,
-        name: str | None = None,
-        assignment: Literal["paired", "sticky"] = "paired",
-        unit: Callable[[Input], str] | None = None,
-        order: Literal["interleaved", "sequential"] = "interleaved",
-        looks: int = 1,
-        alpha: float = 0.05,
-        concurrency: int = 1,
-        seed: int = 0,
-        prices: Mapping[str, Price] | None = None,
-    ) -> None:
-        if len(arms) < 2:
-            raise ConfigurationError(f"an experiment compares at least two arms, got {sorted(arms)}")
-        if not inputs:
+    agent: Agent = field(kw_only=False)
+    arms: Mapping[str, Any] = field(kw_only=False)
+    inputs: Sequence[Input] = field(kw_only=False)
+    score: Score
+    runner: Runner
+    name: str = ""
+    assignment: Literal["paired", "sticky"] = "paired"
+    unit: Callable[[Input], str] | None = None
+    order: Literal["interleaved", "sequential"] = "interleaved"
+    looks: int = 1
+    alpha: float = 0.05
+    concurrency: int = 1
+    seed: int = 0
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    id: str = field(init=False, default_factory=partial(new_id, "exp"))
+
+    def __post_init__(self) -> None:
+        if len(self.arms) < 2:
+            raise ConfigurationError(f"an experiment compares at least two arms, got {sorted(self.arms)}")
+        if not self.inputs:
             raise ConfigurationError("an experiment needs inputs")
-        if looks < 1 or not 0 < alpha < 1 or concurrency < 1:
+        if self.looks < 1 or not 0 < self.alpha < 1 or self.concurrency < 1:
             raise ConfigurationError("looks and concurrency are 1 or more, alpha is between 0 and 1")
-        self.id = new_id("exp")
-        self.name = name or f"{agent.name}: {' / '.join(arms)}"
-        self._agent = agent
-        self._arms: dict[str, dict[str, Any]] = {
-            arm: dict(given) if isinstance(given, Mapping) else {"library": given} for arm, given in arms.items()
-        }
-        self._inputs = list(inputs)
-        self._score = score
-        self._runner = runner
-        self._assignment = assignment
-        self._unit = unit
-        self._order = order
-        self._looks = min(looks, len(inputs))
-        self._alpha = alpha
-        self._concurrency = concurrency
-        self._seed = seed
-        self._prices = {**list_prices(), **(prices or {})}
+        arms = self.arms.items()
+        self.arms = {arm: dict(given) if isinstance(given, Mapping) else {"library": given} for arm, given in arms}
+        self.name = self.name or f"{self.agent.name}: {' / '.join(self.arms)}"
+        self.looks = min(self.looks, len(self.inputs))
+        self.prices = {**list_prices(), **self.prices}
 
     async def run(self, progress: Callable[[Progress], None] | None = None) -> Report:
         """Run to the end, or to the first look with a winner. ``progress`` is called after every run."""
-        total = sum(len(self._arms_of(index)) for index in range(len(self._inputs)))
+        total = sum(len(self._arms_of(index)) for index in range(len(self.inputs)))
         observations: list[Observation] = []
         numbers = count(1)
 
@@ -95,9 +84,11 @@ class Experiment:
             if progress is not None:
                 progress(Progress(next(numbers), total, item))
 
-        for look, batch in enumerate(self._batches(), start=1):
+        size, parts = len(self.inputs), self.looks
+        batches = (range(size * part // parts, size * (part + 1) // parts) for part in range(parts))
+        for look, batch in enumerate(batches, start=1):
             observations += await self._observe(batch, measured)
-            report = compare(observations, self._look(look), arms=list(self._arms), seed=self._seed)
+            report = compare(observations, self._look(look), arms=list(self.arms), seed=self.seed)
             if report.winner is not None:
                 break
         return report
@@ -106,39 +97,35 @@ class Experiment:
         return Look(
             experiment_id=self.id,
             name=self.name,
-            paired=self._assignment == "paired",
-            alpha=self._alpha if self._looks == 1 else alpha_at(number, self._looks, alpha=self._alpha),
+            paired=self.assignment == "paired",
+            alpha=self.alpha if self.looks == 1 else alpha_at(number, self.looks, alpha=self.alpha),
             look=number,
-            looks=self._looks,
+            looks=self.looks,
         )
 
-    def _batches(self) -> list[list[int]]:
-        size, parts = len(self._inputs), self._looks
-        return [list(range(size * k // parts, size * (k + 1) // parts)) for k in range(parts)]
-
     def _unit_of(self, index: int) -> str:
-        given = self._inputs[index]
-        if self._unit is not None:
-            return self._unit(given)
+        given = self.inputs[index]
+        if self.unit is not None:
+            return self.unit(given)
         return f"{index:06d}" if isinstance(given, str) else given.task_id
 
     def _arms_of(self, index: int) -> list[str]:
-        if self._assignment == "sticky":
-            return [assign(self._unit_of(index), list(self._arms), experiment=self.name)]
-        return list(self._arms)
+        if self.assignment == "sticky":
+            return [assign(self._unit_of(index), list(self.arms), experiment=self.name)]
+        return list(self.arms)
 
     async def _observe(self, batch: Sequence[int], measured: Callable[[Observation], None]) -> list[Observation]:
         # Shuffled, so that whatever drifts over time (caches, load, the model) affects all arms alike.
-        rng = random.Random(f"{self._seed}/{batch[0] if batch else 0}")
+        rng = random.Random(f"{self.seed}/{batch[0] if batch else 0}")
         work = []
         for index in batch:
             arms = self._arms_of(index)
             rng.shuffle(arms)
             work += [(arm, index) for arm in arms]
-        if self._order == "sequential":
-            ranks = list(self._arms)
+        if self.order == "sequential":
+            ranks = list(self.arms)
             work.sort(key=lambda item: (ranks.index(item[0]), item[1]))
-        slots = asyncio.Semaphore(self._concurrency)
+        slots = asyncio.Semaphore(self.concurrency)
 
         async def one(arm: str, index: int) -> Observation:
             async with slots:
@@ -149,17 +136,18 @@ class Experiment:
         return list(await asyncio.gather(*(one(arm, index) for arm, index in work)))
 
     async def _measure(self, arm: str, index: int) -> Observation:
-        given, unit = self._inputs[index], self._unit_of(index)
+        given, unit = self.inputs[index], self._unit_of(index)
         start = time.perf_counter()
         try:
-            response = await self._runner(self._agent, given, **self._arms[arm])
-            score = float(self._score(response, given))
+            response = await self.runner(self.agent, given, **self.arms[arm])
+            score = float(self.score(response, given))
         except Exception as error:  # a failing run counts against its arm and does not end the experiment
             seconds = time.perf_counter() - start
             reason = f"{type(error).__name__}: {error}"[:LONGEST_REASON]
             return Observation(arm=arm, unit=unit, score=0.0, seconds=seconds, error=reason)
         if not 0 <= score <= 1:
             raise ConfigurationError(f"score() must give a bool or a number from 0 to 1, got {score} for {unit!r}")
+        failed = response.error  # why a run did not complete, code first
         return Observation(
             arm=arm,
             unit=unit,
@@ -168,15 +156,8 @@ class Experiment:
             calls=len(response.tool_calls),
             seconds=time.perf_counter() - start,
             tokens=response.usage.total_tokens,
-            cost=cost_of(response.model, response.usage, self._prices),
+            cost=cost_of(response.model, response.usage, self.prices),
             model=response.model,
             status=response.status.value,
-            error=_reason(response),
+            error=None if failed is None else f"{failed.code}: {failed.message}"[:LONGEST_REASON],
         )
-
-
-def _reason(response: AgentResponse) -> str | None:
-    """Why a run did not complete, code first."""
-    if response.error is None:
-        return None
-    return f"{response.error.code}: {response.error.message}"[:LONGEST_REASON]

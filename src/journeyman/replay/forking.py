@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from journeyman.core.calls import CallStatus, ToolCallRecord
+from journeyman.core.calls import CallStatus
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.events import Answered, CallFinished, CallsPlanned, Fact
 from journeyman.core.storing import Fork
@@ -78,13 +78,12 @@ def _begun(
     for item in step.calls.values():
         record = item.record
         if item is chosen:
-            record = None if arguments is not None else _with_result(chosen, result)
+            record = None
+            if arguments is None:
+                was = item.record or record_of("", item.call, result)
+                succeeded = {"status": CallStatus.SUCCESS, "error": None}
+                record = was.model_copy(update={**succeeded, "result": result, "artifact": None})
         if record is not None and record.status is not CallStatus.UNKNOWN:
             own = {"execution_id": f"{fork_id}.{record.call_id}", "correlation_id": fork_id, "approval_id": None}
             facts.append(CallFinished(record=record.model_copy(update=own)))
     return facts
-
-
-def _with_result(item: RecordedCall, result: Any) -> ToolCallRecord:
-    record = item.record or record_of("", item.call, result)
-    return record.model_copy(update={"status": CallStatus.SUCCESS, "result": result, "error": None, "artifact": None})

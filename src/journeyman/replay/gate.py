@@ -165,7 +165,6 @@ async def replay_policy(
     recordings: AsyncIterable[Recording],
     today: Today,
     *,
-    name: str = "Recorded calls under today's policy",
     progress: Callable[[int], None] | None = None,
 ) -> ReplayReport:
     """Every call of these runs through today's gate. One run is held at a time."""
@@ -195,10 +194,10 @@ async def replay_policy(
         counts["changed_runs"] += not changes.isdisjoint(CHANGES)
         if progress is not None:
             progress(counts["runs"])
-    return _report(name, counts, tally, gone, unreadable)
+    return _report(counts, tally, gone, unreadable)
 
 
-def _report(name: str, counts: Counter[str], tally: Tally, gone: set[str], unreadable: list[str]) -> ReplayReport:
+def _report(counts: Counter[str], tally: Tally, gone: set[str], unreadable: list[str]) -> ReplayReport:
     runs, calls = counts["runs"], counts["calls"]
     changed = sum(counts[change] for change in CHANGES)
     notes = []
@@ -221,7 +220,7 @@ def _report(name: str, counts: Counter[str], tally: Tally, gone: set[str], unrea
     kept = ("runs", "calls", "same", *CHANGES, "unknown", "conditional")
     return ReplayReport(
         kind="policy",
-        name=name,
+        name="Recorded calls under today's policy",
         verdict=verdict,
         counts={key: counts[key] for key in kept},
         shares={"runs_that_change": Share.of(counts["changed_runs"], runs)},

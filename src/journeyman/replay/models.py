@@ -96,13 +96,11 @@ async def replay_model(
     mode: Mode = "steps",
     live: bool = False,
     decision: Decision | None = None,
-    name: str = "",
-    concurrency: int = CONCURRENCY,
     progress: Callable[[int], None] | None = None,
 ) -> ReplayReport:
     """What a model does where another one was recorded. No tool runs, but reads in a free replay that is ``live``."""
     found = _Found()
-    turns = asyncio.Semaphore(concurrency)
+    turns = asyncio.Semaphore(CONCURRENCY)
     running: set[asyncio.Task[None]] = set()
 
     async def one(recording: Recording) -> None:
@@ -129,7 +127,7 @@ async def replay_model(
         running.add(task)
         task.add_done_callback(running.discard)
     await asyncio.gather(*running)
-    return _report(found, mode, name)
+    return _report(found, mode)
 
 
 def seen(recording: Recording, today: Today, at: int) -> tuple[RecordedStep, ModelRequest]:
@@ -221,7 +219,7 @@ async def _freely(
         found.tally.add("parts", "", rule, rule, run_id=recording.run_id, call_id=f"step {apart.first}")
 
 
-def _report(found: _Found, mode: Mode, name: str) -> ReplayReport:
+def _report(found: _Found, mode: Mode) -> ReplayReport:
     counts, runs = found.counts, found.counts["runs"]
     shares = {"runs_that_agree": Share.of(counts["runs_that_agree"], runs)}
     if mode == "steps":
@@ -251,7 +249,7 @@ def _report(found: _Found, mode: Mode, name: str) -> ReplayReport:
         )
     return ReplayReport(
         kind="model",
-        name=name or "Recorded runs with another model",
+        name="Recorded runs with another model",
         verdict=verdict,
         counts=figures,
         shares=shares,

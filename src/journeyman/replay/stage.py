@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from journeyman.agent.agent import Agent
@@ -17,7 +18,7 @@ from journeyman.agent.state import RunState, Turn, decision_of
 from journeyman.agent.turn import ModelPlanner
 from journeyman.core.approvals import Approval, Decision
 from journeyman.core.calls import ArtifactStore, CallStatus, ToolCallRecord, ToolContext
-from journeyman.core.data import canonical_json
+from journeyman.core.data import Latest, canonical_json
 from journeyman.core.errors import ErrorCategory, ModelError
 from journeyman.core.events import ApprovalDecided, Fact, RunStarted, StrategiesInjected
 from journeyman.core.playbook import StrategySource
@@ -192,14 +193,12 @@ class Today:
     """Advises in the place of what a run was advised by."""
     artifacts: ArtifactStore | None = None
     """Where the images and files of recorded messages are read."""
-    _bound: dict[str, Bound] = field(default_factory=dict)
+    _bound: Latest[str, Bound] = field(default_factory=partial(Latest, MOST_BOUND))
 
     def bind(self, snapshot: dict[str, Any]) -> Bound:
         """The recorded agent with the tools of today under their names, and for those that are gone what they were."""
         text = canonical_json(snapshot)
         if (found := self._bound.get(text)) is None:
-            if len(self._bound) >= MOST_BOUND:
-                del self._bound[next(iter(self._bound))]
             found = self._bound[text] = self._made(snapshot)
         return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import AsyncIterable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterable, Callable, Iterator
 from typing import Any
 
 from journeyman.core.calls import ToolContext
@@ -30,14 +30,9 @@ async def replay_tools(
     recordings: AsyncIterable[Recording],
     today: Today,
     *,
-    ignore: Sequence[str] = (),
-    call_reads: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> ReplayReport:
-    """Every recorded call of today's tools: would it be refused, and does a read still return what it returned?
-
-    ``ignore`` are names of fields that are not compared, besides those whose values change by themselves.
-    """
+    """Every recorded call of today's tools: would it be refused, and does a read still return what it returned?"""
     counts: Counter[str] = Counter()
     tally, invoker = Tally(), Invoker(threads=default_pool())
     async for recording in recordings:
@@ -63,12 +58,12 @@ async def replay_tools(
                 if not tool.specification.read_only:
                     counts["changes_not_called"] += 1
                     continue
-                if not call_reads or not item.ran or item.record is None:
+                if not item.ran or item.record is None:
                     continue
                 context = ToolContext(principal=recording.started.principal, run_id=recording.run_id)
                 counts["reads_called"] += 1
                 outcome = await invoker.attempt(tool, frozen, context, tool.specification.timeout_seconds)
-                for change, rule in _compared(item, outcome, ignore):
+                for change, rule in _compared(item, outcome):
                     tally.add(change, tool.name, rule, rule, **where)
                     counts["differing_values"] += 1
                     if change == "failed":
@@ -80,7 +75,7 @@ async def replay_tools(
     return _report(counts, tally)
 
 
-def _compared(item: RecordedCall, outcome: Any, ignore: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _compared(item: RecordedCall, outcome: Any) -> Iterator[tuple[str, str]]:
     record = item.record
     assert record is not None
     if isinstance(outcome, Refusal):
@@ -91,27 +86,27 @@ def _compared(item: RecordedCall, outcome: Any, ignore: Sequence[str]) -> Iterat
         yield "succeeds", f"it failed with {record.error.code}"
         return
     if record.artifact is None:
-        for number, (kind, path) in enumerate(differences(record.result, outcome.value, ignore)):
+        for number, (kind, path) in enumerate(differences(record.result, outcome.value)):
             if number == MOST_DIFFERENCES:
                 break
             yield kind, path
 
 
-def differences(before: Any, now: Any, ignore: Sequence[str] = (), path: str = "$") -> Iterator[tuple[str, str]]:
+def differences(before: Any, now: Any, path: str = "$") -> Iterator[tuple[str, str]]:
     """Where two values differ: ``other_shape`` (a field, a type, a length) or ``other_value``."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in dict.fromkeys((*before, *now)):
-            if key in ignore or VOLATILE.search(str(key).lower()):
+            if VOLATILE.search(str(key).lower()):
                 continue
             if key not in before or key not in now:
                 yield "other_shape", f"{path}.{key} is {'new' if key in now else 'gone'}"
             else:
-                yield from differences(before[key], now[key], ignore, f"{path}.{key}")
+                yield from differences(before[key], now[key], f"{path}.{key}")
     elif isinstance(before, list) and isinstance(now, list):
         if len(before) != len(now):
             yield "other_shape", f"{path} has another length"
         for one, other in zip(before, now, strict=False):
-            yield from differences(one, other, ignore, f"{path}[]")
+            yield from differences(one, other, f"{path}[]")
     elif type(before) is not type(now):
         yield "other_shape", f"{path} has another type"
     elif before != now:

@@ -68,13 +68,14 @@ def written_test(played: Played, file: str, *, options: Sequence[str] = (), stri
     """A program that plays the recording in ``file`` and expects what came of it."""
     recording = played.recording
     task = one_line(recording.started.task.description, most=80)
+    name = "_".join(["test", *(re.findall(r"[a-z0-9]+", task.lower())[:8] or ["recorded_run"])])
     # What today's rules decide otherwise than then is expected below.
     given = "".join(f", {option}" for option in (*options, *(["diverges=True"] if played.problems else [])))
     lines = [
         f'"""Made by \'journeyman runs test {recording.run_id}\'. Runs offline: results come from the recording."""',
         "",
         "",
-        f"def {_name(task)}(recorded_run):",
+        f"def {name}(recorded_run):",
         f"    # {task}",
         f"    run = recorded_run({file!r}{given})",
         "    run.check(",
@@ -96,8 +97,3 @@ def _expected(call: dict[str, Any]) -> list[str]:
         del shown["result"]
     *lines, last = pformat(shown, sort_dicts=False, width=_WIDTH).split("\n")
     return [*lines, f"{last},"]
-
-
-def _name(task: str) -> str:
-    words = re.findall(r"[a-z0-9]+", task.lower())[:8]
-    return "_".join(["test", *words]) if words else "test_recorded_run"

@@ -38,19 +38,9 @@ def json_schema() -> dict[str, Any]:
     }
 
 
-def fields_at(key: Key) -> list[str]:
-    """Which keys may stand at a place."""
-    return list(dict.fromkeys(name for found in _schemas_at(key) for name in found.get("properties", {})))
-
-
 def is_secret(key: Key) -> bool:
     """Whether what stands there may stand for a secret."""
     return any(SECRET_MARK in found for found in _schemas_at(key))
-
-
-def is_late(key: Key) -> bool:
-    """Whether what stands there is a secret that only one command looks up."""
-    return any(found.get(SECRET_MARK) == LATE for found in _schemas_at(key))
 
 
 def _schemas_at(key: Key) -> list[dict[str, Any]]:
@@ -91,18 +81,6 @@ _ROUNDS = 20
 """How often what is wrong is taken away to look at the rest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a value comes from, besides the file."""
-
-    kind: str
-    """``environment variable`` or ``option``."""
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.name}"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
     """Settings, and where each of their values stands."""
@@ -110,8 +88,8 @@ class Loaded:
     path: Path
     settings: Settings
     document: Document
-    origins: Mapping[Key, Origin] = field(default_factory=dict)
-    """What comes from elsewhere than the file."""
+    origins: Mapping[Key, str] = field(default_factory=dict)
+    """What comes from elsewhere than the file: ``environment variable NAME`` or ``option NAME``."""
     digest: str = ""
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -125,7 +103,7 @@ class Loaded:
     def elsewhere(self, key: Key) -> str:
         """What has set a value, or what is above it, instead of the file; empty where nothing has."""
         above = (self.origins.get(key[:length]) for length in range(len(key), 0, -1))
-        return next((str(origin) for origin in above if origin is not None), "")
+        return next(filter(None, above), "")
 
     def secret(self, text: str) -> str:
         """What a text stands for now. Raises UnresolvedError."""
@@ -200,13 +178,13 @@ def examine(
     values = with_pasted(values)
     pasted = {key: place for key, place in document.positions.items() if key[:1] == (PASTED,)}
     document.positions |= {("mcp", *key[1:]): place for key, place in pasted.items()}
-    origins: dict[Key, Origin] = {}
+    origins: dict[Key, str] = {}
     for name, key in VARIABLES.items():
         if environ.get(name):
-            values, origins[key] = _laid_over(values, key, environ[name]), Origin("environment variable", name)
+            values, origins[key] = _laid_over(values, key, environ[name]), f"environment variable {name}"
     for dotted, value in (options or {}).items():
         key = tuple(dotted.split("."))
-        values, origins[key] = _laid_over(values, key, value), Origin("option", dotted)
+        values, origins[key] = _laid_over(values, key, value), f"option {dotted}"
     settings, wrong = _validated(values)
     blank = Loaded(
         path=file,
@@ -292,7 +270,8 @@ def _problems(error: ValidationError, values: Any) -> Iterator[tuple[Key, str]]:
             above = _existing(found["loc"][:-1], values)
             yield (*above, name) if name == "version" else above, f"{name!r} is missing{write}"
         elif kind == "extra_forbidden":
-            yield key, f"unknown key; {nearest(str(key[-1]), fields_at(key[:-1]))}"
+            known = dict.fromkeys(name for above in _schemas_at(key[:-1]) for name in above.get("properties", {}))
+            yield key, f"unknown key; {nearest(str(key[-1]), known)}"
         else:
             yield key, _rule(found, key)
 
@@ -347,7 +326,8 @@ def _secrets(values: Any, loaded: Loaded, key: Key = ()) -> Iterator[tuple[Key, 
         return
     if not isinstance(values, str):
         return
-    secret, late = is_secret(key), is_late(key)
+    secret = is_secret(key)
+    late = any(found.get(SECRET_MARK) == LATE for found in _schemas_at(key))  # only one command looks it up
     if key not in loaded.origins:
         named = next((str(step) for step in reversed(key) if isinstance(step, str)), "")
         free = late or key[:1] == ("model",) or any(step in _FREE for step in key[:-1])

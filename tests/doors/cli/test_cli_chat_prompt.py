@@ -17,9 +17,9 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.layout.processors import TransformationInput
 from prompt_toolkit.output import DummyOutput
 
-from journeyman.doors.cli import chat_prompt, prompting
+from journeyman.doors.cli import prompting
 from journeyman.doors.cli.chat import COMMANDS, parsed, unknown
-from journeyman.doors.cli.chat_prompt import ChatPrompt, CommandCompleter, KeptHistory, history_file
+from journeyman.doors.cli.prompting import ChatPrompt, CommandCompleter, KeptHistory, history_file
 
 UP, LEFT, BACKSPACE = "\x1b[A", "\x1b[D", "\x7f"
 CTRL_A, CTRL_C, CTRL_D, CTRL_R = "\x01", "\x03", "\x04", "\x12"
@@ -115,8 +115,8 @@ def test_answers_and_edited_arguments_are_not_kept(keys: PipeInput, read: Read) 
 
 
 def test_the_file_is_cut_and_damage_in_it_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(chat_prompt, "MOST_BYTES", 1_000)
-    monkeypatch.setattr(chat_prompt, "MOST_LINES", 20)
+    monkeypatch.setattr(prompting, "MOST_BYTES", 1_000)
+    monkeypatch.setattr(prompting, "MOST_LINES", 20)
     place = tmp_path / "history"
     place.write_bytes(b'\xff\xfe\n{"no": "text"}\n"good"\n')
     place.chmod(0o644)

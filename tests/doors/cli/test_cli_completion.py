@@ -12,11 +12,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from journeyman.doors.cli import kept_helps
-from journeyman.doors.cli.completion import SCRIPTS, candidates
+from journeyman.doors.cli.completion import Shell, candidates
 from tests.waiting import wait_until
 
 STARTED = {
@@ -24,7 +25,7 @@ STARTED = {
     "zsh": (["zsh", "-f", "-i"], 'eval "$(journeyman completion zsh)"'),
     "fish": (["fish", "--no-config", "-i"], "journeyman completion fish | source"),
 }
-INSTALLED = [shell for shell in SCRIPTS if shell == "bash" or shutil.which(shell)]
+INSTALLED = [shell for shell in get_args(Shell) if shell == "bash" or shutil.which(shell)]
 _CONTROLS = re.compile(r"\x1b(\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(\x07|\x1b\\)|[=>()][A-Z0-9]?)")
 
 

@@ -38,7 +38,7 @@ def test_a_run_waits_for_a_person_and_goes_on_after_their_word(cli: Cli, serve: 
         assert (waiting.code, waiting.out, effects(tmp_path)) == (3, "", [])
         assert f"journeyman approvals approve {approval['id']}" in waiting.err
         assert f"journeyman runs resume {run['id']}\n" in waiting.err
-        assert (run["status"], run["task"]) == ("awaiting_approval", "Burn it.")
+        assert (run["status"], run["request"]) == ("awaiting_approval", "Burn it.")
 
         assert cli("approvals", "approve", approval["id"], "--by", "grace").code == 0
         done = cli("runs", "resume", run["id"])

@@ -220,7 +220,7 @@ async def test_an_approval_is_asked_through_the_client(tmp_path: Path, mode: str
         [question] = user.asked
         assert "Allow the call of 'delete' (irreversible)?" in question
         assert '{"name":"x"}' in question
-        [audited] = await service.app.approvals.list()
+        [audited] = await service.app.store.approvals.list()
         assert audited.decided_by == "ada"
     assert box.deleted == (["x"] if told == "deleted x" else [])
 

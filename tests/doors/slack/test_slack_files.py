@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from journeyman.core.content import MEDIUM_BYTES
-from journeyman.doors.slack.files import _is_slack
+from journeyman.doors.slack.threads import _is_slack
 from journeyman.models import OpenAIModel
 from journeyman.testing import ScriptedServer, say
 from tests.doors.slack.loopback import CHANNEL, TEAM, TOKENS, LoopbackSlack, loopback_slack

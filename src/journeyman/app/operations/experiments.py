@@ -9,10 +9,9 @@ from pydantic_core import from_json
 
 from journeyman.app.desk import EXPERIMENTS_WRITE, Desk, InvalidInputError, NotFoundError
 from journeyman.app.operations.table import PAGE_SIZE, After, Body, Id, Limit, Offset, Page, operation, paged
-from journeyman.app.service import keep
 from journeyman.app.splits import Split
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.storing import ExperimentRow
+from journeyman.core.storing import ExperimentRow, StoredExperiment
 from journeyman.experiments import Report
 
 
@@ -69,7 +68,9 @@ async def show_experiment(desk: Desk, experiment_id: Id) -> ExperimentDetails:
 
 async def keep_report(desk: Desk, report: Report) -> None:
     """Put what an experiment found into the store."""
-    await keep(desk.app.store.experiments, report, now=desk.app.clock.time())
+    kept = {"id": report.experiment_id, "name": report.name, "winner": report.winner}
+    now = desk.app.clock.time()
+    await desk.app.store.experiments.add(StoredExperiment(**kept, created_at=now, report=report.model_dump_json()))
 
 
 @operation("experiments.change", "Stop an experiment, or shift its shares", permission=EXPERIMENTS_WRITE)

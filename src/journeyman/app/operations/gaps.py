@@ -85,10 +85,7 @@ async def export_gap(
     gap = await desk.gap(key)
     if form == "gram":
         return GapExport(files=[GapFile(name=f"{gap.key}.gram", text=as_gram(gap))])
-    stub = as_python(gap)
-    return GapExport(
-        files=[GapFile(name=stub.module_name, text=stub.module), GapFile(name=stub.test_name, text=stub.test)]
-    )
+    return GapExport(files=[GapFile(name=name, text=text) for name, text in as_python(gap).items()])
 
 
 @operation("gaps.dismiss", "Leave a gap out of the list", permission=GAPS_WRITE)

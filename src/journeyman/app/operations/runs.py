@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from functools import cache
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, SerializeAsAny
 
-from journeyman.app.desk import READ_ALL, Desk, NotFoundError
+from journeyman.app.desk import Desk, NotFoundError
 from journeyman.app.operations.table import (
     MOST_AT_HAND,
     PAGE_SIZE,
@@ -41,7 +41,6 @@ from journeyman.core.runs import (
     Outcome,
     RunStatus,
     SessionPlace,
-    SessionRow,
     Usage,
     Wait,
     cost_of,
@@ -193,54 +192,21 @@ async def list_runs(
     after: After = None,
     offset: Offset = 0,
 ) -> Runs:
-    rows, page = await _rows(
-        desk,
-        principal,
-        {"limit": limit, "after": after, "offset": offset},
-        statuses=status or None,
-        session_id=session_id,
-        agent=agent,
-        tool=tool,
-        outcome=outcome,
-        text=q,
-        since=since and since.timestamp(),
-        until=until and until.timestamp(),
-    )
-    return Runs(runs=[await view_of(row, desk) for row in rows], **page)
-
-
-async def _rows(
-    desk: Desk, principal: str | None, place: Mapping[str, Any], **only: Any
-) -> tuple[list[RunRow], dict[str, Any]]:
     await desk.app.approvals.expire()
-    asked = {**only, "principal_id": desk.visible(only=principal)}
-    return await paged(desk.app.store.runs.list, desk.app.store.runs.count, asked, **place)
-
-
-class KeptRun(RunRow):
-    task: str = Field(description="What was asked.")
-
-
-class KeptRuns(Page):
-    runs: list[KeptRun]
-
-
-@operation("runs.rows", "Runs as they are kept, newest first", permission=READ_ALL)
-async def run_rows(
-    desk: Desk,
-    *,
-    status: Annotated[list[RunStatus] | None, Field(description="Only these. May be repeated.")] = None,
-    session_id: OfSession = None,
-    principal: OfPrincipal = None,
-    limit: Limit = PAGE_SIZE,
-    after: After = None,
-) -> KeptRuns:
-    """For whoever looks after the store."""
-    rows, page = await _rows(
-        desk, principal, {"limit": limit, "after": after}, statuses=status or None, session_id=session_id
-    )
-    found = [KeptRun.model_construct(**dict(row), task=await task_of(desk, row.id)) for row in rows]
-    return KeptRuns.model_construct(runs=found, **page)
+    asked = {
+        "principal_id": desk.visible(only=principal),
+        "statuses": status or None,
+        "session_id": session_id,
+        "agent": agent,
+        "tool": tool,
+        "outcome": outcome,
+        "text": q,
+        "since": since and since.timestamp(),
+        "until": until and until.timestamp(),
+    }
+    kept = desk.app.store.runs
+    rows, page = await paged(kept.list, kept.count, asked, limit=limit, after=after, offset=offset)
+    return Runs(runs=[await view_of(row, desk) for row in rows], **page)
 
 
 async def task_of(desk: Desk, run_id: str) -> str:
@@ -444,7 +410,7 @@ async def list_sessions(
     rows, page = await paged(kept.list, kept.count, asked, after=place, limit=limit, offset=offset)
     if page["next_after"] is not None:
         # Not by the id alone: a session that is used meanwhile moves to the front, and none after it is to be lost.
-        page["next_after"] = _cursor(rows[-1])
+        page["next_after"] = f"{rows[-1].updated_at!r}~{rows[-1].id}"
     views = [SessionView.model_validate(row) for row in rows]
     return Sessions(sessions=views, next_cursor=page["next_after"], **page)
 
@@ -486,10 +452,6 @@ async def rename_session(desk: Desk, session_id: str, body: SessionChange) -> Se
 async def delete_session(desk: Desk, session_id: str) -> None:
     """Its messages are gone and what was allowed for it is revoked. A session at work is refused: cancel its run."""
     await desk.delete_session(session_id)
-
-
-def _cursor(row: SessionRow) -> str:
-    return f"{row.updated_at!r}~{row.id}"
 
 
 def _place(name: str, cursor: str | None) -> SessionPlace | None:

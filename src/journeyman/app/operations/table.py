@@ -11,7 +11,7 @@ from functools import cached_property
 from importlib import import_module
 from typing import Annotated, Any, Concatenate, Generic, ParamSpec, TypeVar, get_type_hints
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
 from journeyman.app.desk import Desk, InvalidInputError
@@ -85,24 +85,10 @@ class Operation(Generic[P, R]):
             found.append(Input(name, kind, parameter.default, FieldInfo.from_annotation(kind)))
         return tuple(found)
 
-    @cached_property
-    def input(self) -> type[BaseModel]:
-        """All inputs as one model."""
-        values: dict[str, Any] = {
-            item.name: (item.kind, ... if item.default is inspect.Parameter.empty else item.default)
-            for item in self.inputs
-        }
-        return create_model(self.name, **values)
-
     @property
     def output(self) -> Any:
         """The type of what it returns; None where there is nothing to tell."""
         return self._hints["return"]
-
-    @property
-    def paged(self) -> bool:
-        """Whether it returns a part of a list: with ``limit`` and ``after`` it goes on."""
-        return isinstance(self.output, type) and issubclass(self.output, Page)
 
 
 def operation(

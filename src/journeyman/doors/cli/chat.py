@@ -10,6 +10,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -23,7 +24,6 @@ from journeyman.app.handles import Handle
 from journeyman.app.journeyman import Journeyman
 from journeyman.app.loading import open_at
 from journeyman.app.service import model_name
-from journeyman.core.approvals import Approval
 from journeyman.core.content import Medium
 from journeyman.core.data import new_id
 from journeyman.core.errors import ConfigurationError, InvalidDataError, SessionTakenError
@@ -191,11 +191,9 @@ class _Conversation:
         return code
 
     async def _see(self, handle: Handle, *, seen: int = 0) -> ExitCode:
+        allow = partial(self._app.approvals.grant_like, by=options.user_name())
         with screen.keys_hidden(), self._interrupts.cancelling(handle):
-            return await see_through(self._app, handle, self._options, seen=seen, allow=self._allow, talking=True)
-
-    async def _allow(self, approval: Approval) -> None:
-        await self._app.approvals.grant_like(approval, by=options.user_name())
+            return await see_through(self._app, handle, self._options, seen=seen, allow=allow, talking=True)
 
     # --- the person at the terminal
 
@@ -208,7 +206,7 @@ class _Conversation:
         self._console.print(Panel(text, border_style="cyan"))
 
     async def _typed(self) -> AsyncIterator[str]:
-        from journeyman.doors.cli.chat_prompt import ChatPrompt
+        from journeyman.doors.cli.prompting import ChatPrompt
 
         prompt = ChatPrompt(COMMANDS, self._choices)
         while True:

@@ -9,47 +9,23 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Literal, TypeAlias
 
+from journeyman.core.words import packaged_text
 from journeyman.doors.cli import COMPLETES as VARIABLE
 from journeyman.doors.cli import kept_helps
 
-SCRIPTS = {
-    "bash": f"""
-_journeyman() {{
-    local IFS=$'\\n'
-    COMPREPLY=($({VARIABLE}=words journeyman "${{COMP_WORDS[@]:1:COMP_CWORD}}" 2>/dev/null))
-}}
-complete -o default -F _journeyman journeyman
-""",
-    "zsh": f"""
-(( $+functions[compdef] )) || {{ autoload -Uz compinit && compinit; }}
-_journeyman() {{
-    local -a found
-    found=("${{(@f)$({VARIABLE}=colon journeyman "${{(@)words[2,CURRENT]}}" 2>/dev/null)}}")
-    if [[ -n $found ]]; then _describe journeyman found; else _files; fi
-}}
-compdef _journeyman journeyman
-""",
-    "fish": f"""
-function __journeyman_found
-    set -l typed (commandline -opc)[2..] (commandline -ct | string collect --allow-empty)
-    set -g __journeyman_words (env {VARIABLE}=tab journeyman $typed 2>/dev/null)
-    set -q __journeyman_words[1]
-end
-complete -c journeyman -f -n __journeyman_found -a '$__journeyman_words'
-""",
-}
+Shell: TypeAlias = Literal["bash", "zsh", "fish"]
 _CHOICES = re.compile(r"[a-z-]+(\|[a-z-]+)+")
 
 
-def completion(shell: Literal["bash", "zsh", "fish"]) -> None:
+def completion(shell: Shell) -> None:
     """Print what makes a shell complete commands and options.
 
     bash, in ~/.bashrc, and zsh, in ~/.zshrc: eval "$(journeyman completion bash)". fish, in
     ~/.config/fish/config.fish: journeyman completion fish | source.
     """
-    print(SCRIPTS[shell].strip())
+    print(packaged_text(__package__, f"templates/completion.{shell}.txt"), end="")
 
 
 def complete(typed: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ are looked up anyway.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -194,7 +194,7 @@ def wrong_value(error: Exception | str, *key: str) -> WrongUsageError:
     return WrongUsageError(str(error) if loaded is None else str(loaded.problem(key, str(error))))
 
 
-def configuration(database: SqlStore | None = None, options: Mapping[str, Any] | None = None) -> Configuration | None:
+def configuration(database: SqlStore | None = None) -> Configuration | None:
     """The file at work, with the tools it names; None where there is none. The first to ask says with which store."""
     path = chosen_file()
     if _Chosen.configuration is None and path is not None:
@@ -207,7 +207,6 @@ def configuration(database: SqlStore | None = None, options: Mapping[str, Any] |
                 _Chosen.configuration = Configuration(
                     path,
                     database=database,
-                    options=options,
                     gate=unconfirmed,
                     confirmed_by=trust_command(path),
                 )
@@ -224,7 +223,7 @@ def _defaults(loaded: Loaded, command: str) -> dict[str, Any]:
     """What options are where they are not given; those that the file leaves out stay as they are."""
     settings = loaded.settings
     http = settings.doors.http
-    found: dict[str, Any] = {"agent": settings.agent}
+    found: dict[str, Any] = {"agent": None if command == "runs list" else settings.agent}  # there it is a filter
     if command != "run":  # there, naming a store keeps the run in it
         found["store"] = stored(loaded)
     if command == "worker":

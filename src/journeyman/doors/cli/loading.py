@@ -184,13 +184,10 @@ def origin_of(given: RunOptions) -> Origin:
     agent, library = _lasting(given.agent), _lasting(given.library)
     named = (agent, library)
     looks_around = library in SHIPPED or (library is None and agent is not None and is_document(agent))
-    by_module = any(name is not None and name not in SHIPPED and not _is_file(name) for name in named)
+    modules = (name for name in named if name is not None and name not in SHIPPED and not is_document(name))
+    by_module = any(not split_path(name)[0].endswith(".py") for name in modules)
     folder = (given.folder or str(Path.cwd())) if looks_around or by_module else ""
     return Origin(agent=agent, library=library, model=_lasting_model(given.model), folder=folder)
-
-
-def _is_file(name: str) -> bool:
-    return is_document(name) or split_path(name)[0].endswith(".py")
 
 
 def _lasting(name: str | None) -> str | None:

@@ -8,10 +8,10 @@ import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import IntEnum, StrEnum
+from enum import IntEnum
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 
 import typer
 
@@ -69,13 +69,8 @@ class ExitCode(IntEnum):
         return cls.WAITING if response.status.waiting else cls.FAILED
 
 
-class LogLevel(StrEnum):
-    """From how serious a record is written."""
-
-    DEBUG = "debug"
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
+LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
+"""From how serious a record is written."""
 
 
 def start_logs(level: LogLevel | None) -> LogLevel | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from difflib import unified_diff
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.text import Text
@@ -29,7 +29,6 @@ if TYPE_CHECKING:  # what only these commands need is loaded when one of them is
 NOTED_EVERY = 1_000
 SHOWN_WIDTH = 100
 CHANGES = ("now_asked", "now_denied", "now_free")
-STRICTNESS = ("exact", "subset", "contains")
 DECISIONS: dict[str, Decision] = {"approve": Approve(), "deny": Deny(reason="refused in a replay")}
 
 Runs = Annotated[list[str] | None, typer.Argument(metavar="[RUN]...", help="Only these runs; else --since.")]
@@ -71,12 +70,11 @@ def replay_runs(
         bool, typer.Option("--free", help="Let the model go on by itself until it leaves the recording.")
     ] = False,
     reads: Annotated[
-        str,
-        typer.Option(metavar="recorded|live", help="With --free: call tools that only read where nothing is recorded."),
+        Literal["recorded", "live"],
+        typer.Option(help="With --free: call tools that only read where nothing is recorded."),
     ] = "recorded",
     decide: Annotated[
-        str | None,
-        typer.Option(metavar="approve|deny", help="With --free: what a person says to every question."),
+        Literal["approve", "deny"] | None, typer.Option(help="With --free: what a person says to every question.")
     ] = None,
     answers: Annotated[
         Path | None,
@@ -102,14 +100,11 @@ def replay_runs(
     --config, or the rules of --policy. With --model it is asked what it would do; with --library, tools are compared.
     """
     check_output(html, markdown=markdown, as_json=as_json)
-    if reads not in ("recorded", "live"):
-        raise WrongUsageError(f"--reads {reads!r} is neither 'recorded' nor 'live'")
     if model is None and agent is None and (instruction is not None or playbook is not None or free):
         raise WrongUsageError("--instruction, --playbook and --free ask a model: name it with --model")
-    if decide is not None and (decide not in DECISIONS or not free):
-        raise WrongUsageError(f"--decide {decide!r}: write --free with it, and 'approve' or 'deny'")
-    given: ReplayOptions = {"model": model, "mode": "free" if free else "steps"}
-    given["reads"] = "live" if reads == "live" else "recorded"
+    if decide is not None and not free:
+        raise WrongUsageError(f"--decide {decide!r}: write --free with it")
+    given: ReplayOptions = {"model": model, "mode": "free" if free else "steps", "reads": reads}
     if instruction is not None:
         try:
             given["instruction"] = instruction.read_text(encoding="utf-8").strip()
@@ -168,7 +163,9 @@ def make_test(
         ),
     ] = None,
     update: Annotated[bool, typer.Option("--update", help="Replace what is there, and show what changes.")] = False,
-    strictness: Annotated[str, typer.Option(metavar="exact|subset|contains", help="How calls are compared.")] = "exact",
+    strictness: Annotated[
+        Literal["exact", "subset", "contains"], typer.Option(help="How calls are compared.")
+    ] = "exact",
     private: Annotated[
         list[str] | None,
         typer.Option(
@@ -186,8 +183,6 @@ def make_test(
     from journeyman.replay.playing import play, told
     from journeyman.replay.written import Redaction, written_test
 
-    if strictness not in STRICTNESS:
-        raise WrongUsageError(f"--strictness {strictness!r} is none of {', '.join(STRICTNESS)}")
     folder = (Path("tests") if Path("tests").is_dir() else Path()) if output is None else output.parent
     kept = recording or folder / "recordings" / f"{run_id}.json"
     redaction = Redaction(private or ())

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from journeyman.core.data import safe_json
 from journeyman.doors.cli import screen
 from journeyman.doors.cli.options import ExitCode, WrongUsageError
+
+if TYPE_CHECKING:
+    from journeyman.app import Report
+    from journeyman.replay.report import ReplayReport
 
 Html = Annotated[Path | None, typer.Option(metavar="PATH", help="Also write the report with plots, as one page.")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Print the report as Markdown on stdout, and nothing else.")]
@@ -23,17 +27,7 @@ def check_output(html: Path | None, *, markdown: bool, as_json: bool) -> None:
         raise WrongUsageError(f"--html {str(html)!r} cannot be written: give a file in a folder that is there")
 
 
-class Printable(Protocol):
-    """A report of an experiment or a replay."""
-
-    def to_json(self) -> str: ...
-
-    def to_markdown(self) -> str: ...
-
-    def to_html(self, path: str | Path | None = None) -> str: ...
-
-
-R = TypeVar("R", bound=Printable)
+R = TypeVar("R", "Report", "ReplayReport")
 
 
 def present(report: R, printed: Callable[[R], None], *, html: Path | None, markdown: bool, as_json: bool) -> ExitCode:

@@ -13,12 +13,13 @@ import typer
 
 from journeyman.app import Agent, SqlStore, ToolLibrary
 from journeyman.app.approvals import checked_arguments
+from journeyman.app.assembly import AuditedJournal
 from journeyman.app.chains import OneCall
 from journeyman.app.desk import LOCAL, Desk
 from journeyman.app.direct import stream
 from journeyman.app.handles import Handle
 from journeyman.app.journeyman import Journeyman
-from journeyman.app.loading import audited_journal, is_document, open_at
+from journeyman.app.loading import is_document, open_at
 from journeyman.core.approvals import Approval, Approve, Deny
 from journeyman.core.data import canonical_json
 from journeyman.core.errors import ApprovalError
@@ -125,6 +126,9 @@ def run_here(
         if model is None and agent.model_settings.name == "auto" and rules.model is not None:
             model = agent.model_settings.over(rules.model())
 
+    actor = None if given.principal is None else given.principal.id
+    journal = None if store is None else AuditedJournal(store.audit, actor=actor)
+
     async def whole() -> AgentResponse | None:
         response = None
         async with nullcontext() if store is None else opened(store):
@@ -139,7 +143,7 @@ def run_here(
                     principal=given.principal,
                     policy=None if rules is None else rules.policy,
                     limits=limits,
-                    journal=None if store is None else audited_journal(store, given.principal),
+                    journal=journal,
                 ):
                     trace.show(event)
                     if isinstance(event, RunFinished | RunFailed):

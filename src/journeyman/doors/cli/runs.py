@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -19,6 +20,7 @@ from journeyman.app.loading import open_at
 from journeyman.app.operations import runs as operations
 from journeyman.core.approvals import Label
 from journeyman.core.calls import DataLabel
+from journeyman.core.data import moment
 from journeyman.core.errors import BindingError, JourneymanError
 from journeyman.core.events import Fact
 from journeyman.core.runs import UNFINISHED, AgentResponse, RunStatus, Wait
@@ -65,27 +67,39 @@ RUN = {"run_id": Typed(help="The run's id.")}
 CALL = Typed(metavar="CALL", help="The call's id, from 'runs show --events'.")
 
 
-def _task(row: operations.KeptRun) -> str:
+def _asked(row: operations.RunView) -> str:
     why = "" if row.trouble is None or row.status.ended else f" – {row.trouble}"
-    return screen.shortened(f"{row.task}{why}", 200)
+    return screen.shortened(f"{row.request}{why}", 200)
 
 
-operated(runs, "runs list", operations.run_rows, typed={"status": Typed(metavar="STATUS")})(
+def _moment(span: str, *, option: str) -> datetime:
+    return moment(time.time() - options.seconds(span, option=option))
+
+
+LISTED = {
+    "status": Typed(metavar="STATUS"),
+    "agent": Typed(metavar="NAME"),
+    "tool": Typed(metavar="NAME"),
+    "q": Typed("--search", metavar="WORDS"),
+    "since": Typed(metavar="SPAN", help="Only those begun since then: 90s, 12h, 7d…", read=_moment),
+    "until": Typed(metavar="SPAN", help="Only those begun before then.", read=_moment),
+}
+operated(runs, "runs list", operations.list_runs, typed=LISTED)(
     Listing(
         "runs",
         {
             "run": "id",
-            "status": lambda row: _status_text(row),
+            "status": lambda row: _status_text(row.status),
             "begun": lambda row: f"{screen.rough_duration(time.time() - row.created_at)} ago",
-            "task": _task,
+            "task": _asked,
         },
         empty="no runs",
     )
 )
 
 
-def _status_text(row: RunRow) -> Text:
-    return Text(row.status.value, style=RUN_STYLES.get(row.status, ""))
+def _status_text(status: RunStatus) -> Text:
+    return Text(status.value, style=RUN_STYLES.get(status, ""))
 
 
 # --- one run
@@ -139,7 +153,7 @@ def _standing(
     unfinished = not row.status.ended
     return screen.fields(
         ("run", row.id),
-        ("status", _status_text(row)),
+        ("status", _status_text(row.status)),
         ("task", task),
         ("agent", row.agent_name),
         ("for", row.principal_id),

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -173,24 +173,18 @@ def _serve_options(said: Http) -> ServeOptions:
 
     listed = os.environ.get(PROXIES_VARIABLE)
     proxies = said.forwarded_allow_ips if listed is None else listed.replace(",", " ").split()
-    served = http.ServeOptions(
-        body_bytes=said.body_bytes,
-        requests_per_minute=said.requests_per_minute,
-        limits=http.ConnectionLimits(
-            connections=said.connections, connections_per_address=said.connections_per_address
-        ),
-    )
-    checked: dict[str, Any] = {
+    limits = http.ConnectionLimits(connections=said.connections, connections_per_address=said.connections_per_address)
+    given: dict[str, Any] = {
         "forwarded_allow_ips": tuple(proxies),
         "origins": frozenset(item.rstrip("/") for item in said.origins),
         "root_path": said.root_path.rstrip("/"),
     }
-    for name, value in checked.items():
+    for name, value in given.items():
         try:
-            served = replace(served, **{name: value})
+            http.ServeOptions(**{name: value})
         except ConfigurationError as error:
             raise wrong_value(error, "doors", "http", name) from None
-    return served
+    return http.ServeOptions(said.body_bytes, said.requests_per_minute, limits=limits, **given)
 
 
 def live_split(name: str | None, library: str | None) -> LiveSplit | None:

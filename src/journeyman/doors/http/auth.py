@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import secrets
-from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from journeyman.app.desk import LOCAL
-from journeyman.core.data import canonical_json, digest
+from journeyman.core.data import Latest, canonical_json, digest
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.policy import Principal
 from journeyman.doors.http.oauth import AccessTokens
@@ -37,7 +36,7 @@ class Tokens:
     ) -> None:
         self._principals = {_fingerprint(token): principal for token, principal in principals.items()}
         self._codes: dict[str, Principal] = {}
-        self._sessions: OrderedDict[str, Principal] = OrderedDict()
+        self._sessions: Latest[str, Principal] = Latest(MOST_SESSIONS)
         self.oauth = oauth
         """Who else is known: whoever has a token of an authorization server's."""
         self.local = local
@@ -64,8 +63,6 @@ class Tokens:
             return None
         session = secrets.token_urlsafe(32)
         self._sessions[_hash(session)] = principal
-        if len(self._sessions) > MOST_SESSIONS:
-            self._sessions.popitem(last=False)
         return session
 
     def signed_in(self, session: str) -> Principal | None:

@@ -11,7 +11,6 @@ import logging
 import math
 import re
 import time
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
@@ -22,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from journeyman.app.desk import LOCAL
 from journeyman.core.content import REQUEST_MEDIA_BYTES
-from journeyman.core.data import LOG_FIELDS, new_id
+from journeyman.core.data import LOG_FIELDS, Latest, new_id
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.policy import Principal, RateLimit, Taken
 from journeyman.doors.http.auth import Tokens, is_loopback
@@ -95,21 +94,6 @@ class ServeOptions:
                 raise ConfigurationError(f"an origin is written as https://app.example.com, not as {origin!r}")
 
 
-class RequestRates:
-    """Requests by client; of too many clients those that were silent longest are forgotten."""
-
-    def __init__(self, requests_per_minute: int) -> None:
-        self._limit = RateLimit(calls=requests_per_minute, seconds=60)
-        self._taken: OrderedDict[str, Taken] = OrderedDict()
-
-    def take(self, client: str, *, now: float) -> float:
-        """Count one request: 0, or the seconds until another is allowed."""
-        self._taken[client], wait = self._limit.take(self._taken.pop(client, ()), now)
-        if len(self._taken) > MOST_CLIENTS:
-            self._taken.popitem(last=False)
-        return wait
-
-
 class RequestMiddleware:
     """Around the whole application."""
 
@@ -118,7 +102,9 @@ class RequestMiddleware:
         self._tokens = tokens or None
         self._options = options
         self._metrics = metrics
-        self._rate = RequestRates(options.requests_per_minute)
+        self._rate = RateLimit(calls=options.requests_per_minute, seconds=60)
+        self._taken: Latest[str, Taken] = Latest(MOST_CLIENTS)
+        """Requests by client; of too many clients those that were silent longest are forgotten."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -234,7 +220,7 @@ class RequestMiddleware:
         return f'Bearer {wrong}resource_metadata="{self._tokens.oauth.metadata_url}"'
 
     def _count(self, client: str) -> None:
-        wait = self._rate.take(client, now=time.monotonic())
+        self._taken[client], wait = self._rate.take(self._taken.get(client, ()), time.monotonic())
         if wait > 0:
             raise Problem(
                 429,

@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic_core import from_json
 
-from journeyman.core.data import LOG_FIELDS
+from journeyman.core.data import LOG_FIELDS, Latest
 from journeyman.core.errors import ConfigurationError, ToolError
 from journeyman.core.lazy import install_command
 from journeyman.core.policy import Principal, check_permissions
@@ -36,31 +36,29 @@ MOST_BYTES, MOST_TOKEN, MOST_SEEN = 500_000, 16_000, 10_000
 _DISCOVERY = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
 
 
+@dataclass(kw_only=True, eq=False)
 class AccessTokens:
     """Checks tokens of one issuer."""
 
-    def __init__(
-        self,
-        *,
-        issuer: str,
-        audience: str,
-        jwks: str | None = None,
-        scopes: Mapping[str, Sequence[str]] | None = None,
-        permissions: Sequence[str] = (),
-        claim: str = "sub",
-    ) -> None:
+    issuer: str
+    audience: str
+    jwks: str | None = None
+    scopes: Mapping[str, Collection[str]] = field(default_factory=dict)
+    permissions: Collection[str] = ()
+    claim: str = "sub"
+
+    def __post_init__(self) -> None:
         try:
             import jwt
         except ImportError as error:
             raise ConfigurationError(f"OAuth needs more packages: {install_command('serve')}") from error
         self._jwt = jwt
-        self.issuer, self.audience, self._jwks, self._claim = issuer, audience, jwks, claim
-        self._scopes = {scope: check_permissions(held) for scope, held in (scopes or {}).items()}
-        self._always = check_permissions(permissions)
+        self._scopes = {scope: check_permissions(held) for scope, held in self.scopes.items()}
+        self._always = check_permissions(self.permissions)
         self._keys: dict[str | None, Any] = {}
         self._asked = float("-inf")
         self._asking = asyncio.Lock()
-        self._seen: OrderedDict[str, Principal] = OrderedDict()
+        self._seen: Latest[str, Principal] = Latest(MOST_SEEN)
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -81,7 +79,7 @@ class AccessTokens:
     def account(self) -> list[Any]:
         """What decides who may do what, for the audit."""
         scopes = {scope: sorted(held) for scope, held in sorted(self._scopes.items())}
-        return [self.issuer, self.audience, self._jwks, self._claim, scopes, sorted(self._always)]
+        return [self.issuer, self.audience, self.jwks, self.claim, scopes, sorted(self._always)]
 
     async def principal(self, token: str) -> Principal | None:
         """Whom a token stands for; None where it is not one of the issuer's for us, or no longer."""
@@ -99,11 +97,11 @@ class AccessTokens:
                 audience=self.audience,
                 issuer=self.issuer,
                 leeway=LEEWAY_SECONDS,
-                options={"require": ["exp", "iss", "aud", self._claim]},
+                options={"require": ["exp", "iss", "aud", self.claim]},
             )
         except (self._jwt.PyJWTError, ValueError, TypeError):
             return None
-        who = claims.get(self._claim)
+        who = claims.get(self.claim)
         if not isinstance(who, str) or not who or len(who) > 200:
             return None
         held = claims.get("scope", claims.get("scp", ()))
@@ -111,9 +109,6 @@ class AccessTokens:
         permissions = self._always.union(*(self._scopes.get(scope, frozenset()) for scope in given))
         found = Principal(PREFIX + who, permissions=permissions)
         self._seen[found.id] = found
-        self._seen.move_to_end(found.id)
-        if len(self._seen) > MOST_SEEN:
-            self._seen.popitem(last=False)
         return found
 
     def now(self, principal: Principal) -> Principal | None:
@@ -143,8 +138,8 @@ class AccessTokens:
         return {key.key_id: key for key in keys if key.public_key_use in (None, "sig")}
 
     async def _address(self) -> str:
-        if self._jwks is not None:
-            return self._jwks
+        if self.jwks is not None:
+            return self.jwks
         parts = urlsplit(self.issuer)
         base, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
         for address in (f"{base}{_DISCOVERY[0]}{path}", f"{base}{path}{_DISCOVERY[1]}"):
@@ -158,13 +153,12 @@ class AccessTokens:
             return from_json(await asyncio.to_thread(Path(address).read_bytes))
         from journeyman.sensitive.fetching import fetch
 
-        found = await fetch(address, {}, private=True, most=MOST_BYTES, failed=_unreachable)
+        def failed(error: Exception) -> ToolError:
+            return ToolError("UNREACHABLE", type(error).__name__)
+
+        found = await fetch(address, {}, private=True, most=MOST_BYTES, failed=failed)
         if found.status != 200 or not found.complete:
             if missing_ok:
                 return None
             raise ValueError(f"status {found.status}")
         return found.json()
-
-
-def _unreachable(error: Exception) -> ToolError:
-    return ToolError("UNREACHABLE", type(error).__name__)

@@ -20,7 +20,7 @@ from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 from pydantic_core import from_json
 
 from journeyman.app.desk import Desk
-from journeyman.core.data import LOG_FIELDS
+from journeyman.core.data import LOG_FIELDS, Latest
 from journeyman.core.specification import PROMPT, RESOURCE, ToolSpecification
 
 logger = logging.getLogger("journeyman.mcp")
@@ -137,7 +137,7 @@ class Contents:
     """Knows which server has what."""
 
     def __init__(self) -> None:
-        self._links: dict[str, str] = {}
+        self._links: Latest[str, str] = Latest(MOST_LINKS)
         """Addresses that servers have named in results, and which server it was."""
 
     def servers(self, desk: Desk, reads: str) -> Iterator[Behind]:
@@ -204,10 +204,7 @@ class Contents:
         links = value.get("links") if isinstance(value, dict) else None
         for link in links if isinstance(links, list) else ():
             if isinstance(link, dict) and isinstance(uri := link.get("uri"), str):
-                self._links.pop(uri, None)
                 self._links[uri] = server
-        while len(self._links) > MOST_LINKS:
-            del self._links[next(iter(self._links))]
 
 
 async def _answer(each: Behind, ask: Callable[[Any], Awaitable[list[Any]]]) -> list[Any]:

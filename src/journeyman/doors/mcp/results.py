@@ -51,7 +51,12 @@ async def blocks(value: Any, look_up: Look) -> list[types.ContentBlock]:
         return [_text(value if isinstance(value, str) else to_json(value).decode())]
     made: dict[str, list[types.ContentBlock]] = {
         "media": [await _medium(item, look_up) for item in value.get("media", ())],
-        "resources": [_embedded(item) for item in value.get("resources", ())],
+        "resources": [
+            types.EmbeddedResource(
+                resource=types.TextResourceContents(uri=it["uri"], mime_type=it.get("mime_type"), text=it["text"])
+            )
+            for it in value.get("resources", ())
+        ],
         "links": [types.ResourceLink(**item) for item in value.get("links", ())],
     }
     text = value.get("text")
@@ -113,16 +118,15 @@ def _has_parts(value: dict[str, Any]) -> bool:
         return False
     if not isinstance(order, list) or not all(isinstance(each, dict) and each.get("kind") in _ORDER for each in order):
         return False
-    return all(isinstance(items := value.get(name, []), list) and all(map(_is_part, items)) for name in _LISTS)
+    lists = [value.get(name, []) for name in _LISTS]
+    return all(isinstance(items, list) for items in lists) and all(
+        isinstance(item, dict) and ("mime_type" in item or "uri" in item) for items in lists for item in items
+    )
 
 
 def _is_medium(value: Any) -> bool:
     """Whether it is nothing but a picture, a sound or a file."""
     return isinstance(value, dict) and {"mime_type", "bytes"} <= value.keys() <= Medium.model_fields.keys()
-
-
-def _is_part(item: Any) -> bool:
-    return isinstance(item, dict) and ("mime_type" in item or "uri" in item)
 
 
 async def _medium(item: dict[str, Any], look_up: Look) -> types.ContentBlock:
@@ -138,11 +142,6 @@ async def _medium(item: dict[str, Any], look_up: Look) -> types.ContentBlock:
     uri = item.get("uri", f"attachment:{quote(item.get('name') or 'result')}")
     blob = types.BlobResourceContents(uri=uri, mime_type=kind, blob=data)
     return types.EmbeddedResource(resource=blob)
-
-
-def _embedded(item: dict[str, Any]) -> types.ContentBlock:
-    contents = types.TextResourceContents(uri=item["uri"], mime_type=item.get("mime_type"), text=item["text"])
-    return types.EmbeddedResource(resource=contents)
 
 
 def failure(text: str) -> types.CallToolResult:

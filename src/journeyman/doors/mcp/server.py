@@ -13,7 +13,6 @@ from weakref import WeakSet
 import mcp_types as types
 from mcp.server.connection import Connection
 from mcp.server.lowlevel.server import NotificationOptions, Server
-from mcp.server.models import InitializationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.subscriptions import (
     InMemorySubscriptionBus,
@@ -80,7 +79,7 @@ class Gateway:
         self._listening = ListenHandler(self._bus)
         self._connections: WeakSet[Connection] = WeakSet()
         self._names: tuple[int, Mapping[str, str]] = (-1, {})
-        self.server = _Server(
+        self.server: Server[Any] = Server(
             "journeyman",
             version=version("journeyman"),
             instructions=INSTRUCTIONS,
@@ -97,6 +96,10 @@ class Gateway:
             on_subscriptions_listen=self._listen,
             get_tool_input_schema=self._input_schema,
         )
+        # Its lists may change, whichever transport asks.
+        changing = NotificationOptions(tools_changed=True, prompts_changed=True, resources_changed=True)
+        made = partial(self.server.create_initialization_options, changing)
+        self.server.create_initialization_options = made  # type: ignore[method-assign]  # asked without arguments
         # Not by its name: the package warns of what the newer protocol has given up.
         self.server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, self._set_level)
         tasks = Tasks(self._calls)
@@ -228,12 +231,10 @@ class Gateway:
         """The tool that a client calls by the name it was told, or by ours."""
         library = self._service.app.library
         known = name if name in library else next((ours for ours, told in self._aliases().items() if told == name), "")
-        found = library.lookup(known or self._by_bare_name(name))
-        return None if found is None else found.specification
-
-    def _by_bare_name(self, name: str) -> str:
-        found = [item.name for item in self._service.app.library.specifications() if _bare_name(item) == name]
-        return found[0] if len(found) == 1 else ""
+        if not known:
+            bare = [item for item in library.specifications() if _bare_name(item) == name]
+            return bare[0] if len(bare) == 1 else None
+        return library[known].specification
 
     async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Any:
         desk = self._desk(ctx)
@@ -440,18 +441,3 @@ def _resource(row: RunRow) -> types.Resource:
         description="A run: its calls, what came of them, and its answer.",
         mime_type=JSON,
     )
-
-
-class _Server(Server[Any]):
-    """Says that its lists may change, whichever transport asks."""
-
-    def create_initialization_options(
-        self,
-        notification_options: NotificationOptions | None = None,
-        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
-        extensions: dict[str, dict[str, Any]] | None = None,
-    ) -> InitializationOptions:
-        changing = notification_options or NotificationOptions(
-            tools_changed=True, prompts_changed=True, resources_changed=True
-        )
-        return super().create_initialization_options(changing, experimental_capabilities, extensions)

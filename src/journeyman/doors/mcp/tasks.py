@@ -51,9 +51,7 @@ class Tasks:
             if self._calls.may_ask(ctx, desk, approval):
                 asked[approval.id] = types.ElicitRequest(params=question(approval))
         if asked:
-            requests = {
-                key: each.model_dump(by_alias=True, mode="json", exclude_none=True) for key, each in asked.items()
-            }
+            requests = {key: _wire(each) for key, each in asked.items()}
             return {**task_fields(row, "input_required"), "inputRequests": requests}
         told = task_fields(row, "working")
         if row.status.waiting:

@@ -28,13 +28,12 @@ from journeyman.core.runs import CHAT_MESSAGE_LIMIT, UNFINISHED, TaskInput
 from journeyman.core.storing import NotedRequest
 from journeyman.doors.slack.client import PASSING, SLACK_API, SlackClient, reason
 from journeyman.doors.slack.dialogues import REASON, WrongFieldError, edit_view, edited, refusal_view, written
-from journeyman.doors.slack.files import shared_files
 from journeyman.doors.slack.home import home_view
 from journeyman.doors.slack.people import People, Workspace
 from journeyman.doors.slack.posts import ACTION, person
 from journeyman.doors.slack.showing import DOOR, Showing
 from journeyman.doors.slack.text import escaped, mentioned, plain
-from journeyman.doors.slack.threads import Place, Thread, say_why_not
+from journeyman.doors.slack.threads import Place, Thread, say_why_not, shared_files
 
 logger = logging.getLogger("journeyman.slack")
 _QUIET = logging.getLogger("journeyman.slack.bolt")

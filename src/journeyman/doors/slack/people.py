@@ -170,10 +170,10 @@ class People:
         found = _PERSON.fullmatch(principal.id)
         return principal if found is None else self.principal(found[1], found[2])
 
-    def deciders(self, team: str, *, but: str | None = None) -> Sequence[str]:
-        """The users of a workspace who may decide, as far as they are named; ``but`` one of them."""
+    def deciders(self, team: str) -> Sequence[str]:
+        """The users of a workspace who may decide, as far as they are named."""
         named = (found for found in map(_PERSON.fullmatch, self._held) if found is not None and found[1] == team)
-        users = (found[2] for found in named if found[2] not in ("*", but))
+        users = (found[2] for found in named if found[2] != "*")
         return [user for user in users if self.principal(team, user).may(DECIDE)]
 
 

@@ -17,7 +17,7 @@ from slack_sdk.errors import SlackApiError
 from journeyman.app.desk import LOCAL, Desk, NotFoundError
 from journeyman.app.journeyman import Journeyman
 from journeyman.app.owners import dead_owners, new_owner
-from journeyman.core.data import digest
+from journeyman.core.data import Latest, digest
 from journeyman.core.errors import JourneymanError, StoreError
 from journeyman.core.runs import UNFINISHED
 from journeyman.core.storing import Lease, NotedRequest, RunRow
@@ -60,7 +60,7 @@ class Showing:
         self._seconds = seconds
         self._look_seconds = LOOK_SECONDS
         self._following: dict[str, asyncio.Task[None]] = {}
-        self._answered: dict[str, None] = {}
+        self._answered: Latest[str, None] = Latest(MOST_REMEMBERED)
         """Runs that need not be looked at again."""
         self._looking = asyncio.Semaphore(LOOKS_AT_ONCE)
         self._name = new_owner()
@@ -151,7 +151,7 @@ class Showing:
         ended = [row for row in await self._begun_since(self._looked - OVERLAP_SECONDS) if row.status.ended]
         for row in filter(self._is_new, ended):
             if await self._desk.requests.find(_answer_key(row.id)) is not None:
-                self._remember(row.id)
+                self._answered[row.id] = None
         for row in filter(self._is_new, (*unfinished, *ended)):
             await self.follow(row.id, again=True)
         self._looked = now
@@ -169,11 +169,6 @@ class Showing:
     def _is_new(self, row: RunRow) -> bool:
         ours = (row.principal_id or "").startswith(f"{DOOR}:")
         return ours and row.id not in self._following and row.id not in self._answered
-
-    def _remember(self, run_id: str) -> None:
-        self._answered[run_id] = None
-        if len(self._answered) > MOST_REMEMBERED:
-            del self._answered[next(iter(self._answered))]
 
     # --- one run
 
@@ -194,7 +189,7 @@ class Showing:
             return
         place = place or await self.place(run_id)
         if place is None or place.team not in self._workspaces:
-            self._remember(run_id)
+            self._answered[run_id] = None
             return
         if run_id not in self._following:
             task = asyncio.create_task(self._shown(run_id, place, again=again))
@@ -222,7 +217,7 @@ class Showing:
             # For as long as it takes: nobody else tells whoever asked.
             logger.warning("a run is shown later: %s", why, extra={"run_id": run_id})
             await asyncio.sleep(min(LONGEST_SLEEP, 2.0**attempt))
-        self._remember(run_id)
+        self._answered[run_id] = None
 
     async def _show(self, run_id: str, place: Place, *, again: bool) -> bool:
         """Whether whoever asked knows by now what came of a run, or why they cannot be told in its thread."""

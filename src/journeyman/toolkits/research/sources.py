@@ -8,7 +8,6 @@ too, number nothing: ``numbered`` makes them.
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -20,7 +19,7 @@ from typing import Any, Literal, TypeAlias
 from pydantic_core import from_json, to_json, to_jsonable_python
 
 from journeyman.core.calls import CallStatus, ToolContext
-from journeyman.core.data import digest
+from journeyman.core.data import Latest, digest
 from journeyman.core.runs import AgentResponse, Message, Role
 from journeyman.tools.tool import Tool, collected
 
@@ -62,7 +61,7 @@ class SourceBook:
     """The numbers of the runs of this process. ``shared``: all runs number together, as those of one conversation."""
 
     def __init__(self, *, shared: bool = False) -> None:
-        self._runs: OrderedDict[str, RunSources] = OrderedDict()
+        self._runs: Latest[str, RunSources] = Latest(MOST_RUNS)
         self._shared: dict[str, int] | None = {} if shared else None
 
     @property
@@ -76,10 +75,7 @@ class SourceBook:
             found = _ITERATION.match(context.call_id) if self._shared is None else None
             before = 100 * (int(found[1]) - 1) if found else 0
             kept = RunSources(before, {} if self._shared is None else self._shared)
-            self._runs[context.run_id] = kept
-        self._runs.move_to_end(context.run_id)
-        while len(self._runs) > MOST_RUNS:
-            self._runs.popitem(last=False)
+        self._runs[context.run_id] = kept  # the latest last
         return kept
 
 

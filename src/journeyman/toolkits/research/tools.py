@@ -7,7 +7,6 @@ and says so: it is information, never an instruction.
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +16,7 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from journeyman.core.calls import LABEL, ToolContext
+from journeyman.core.data import Latest
 from journeyman.core.errors import ErrorCategory, ToolError
 from journeyman.core.policy import RiskLevel
 from journeyman.toolkits.local import LocalTools
@@ -74,7 +74,7 @@ class ResearchTools:
         self._private = private
         self._book = SourceBook(shared=one_conversation)
         self._numbered: dict[str, tuple[Tool[..., Any], Tool[..., Any]]] = {}
-        self._known: OrderedDict[str, None] = OrderedDict()
+        self._known: Latest[str, None] = Latest(MOST_KNOWN)
 
     def numbered(self, item: Tool[..., Any]) -> Tool[..., Any]:
         """A tool of others, whose results get numbers out of the same book; the same object for the same tool."""
@@ -126,7 +126,7 @@ class ResearchTools:
         found = await self._engine.search(query, limit=max_results, token=context.secrets.get(TOKEN))
         results = []
         for item in found[:max_results]:
-            self._note(item.url)
+            self._known[item.url] = None
             number = sources.number(item.url)
             results.append({"source": number, "title": item.title, "url": item.url, "snippet": item.snippet})
         return {"notice": NOTICE, "results": results}
@@ -157,8 +157,8 @@ class ResearchTools:
         sources = self._reading(context)
         page = await pages.fetch_page(url, private=self._private)
         for _, address in page.links:
-            self._note(address)
-        self._note(url)
+            self._known[address] = None
+        self._known[url] = None
         shown = page.text[offset : offset + LONGEST_TEXT]
         return {
             "notice": NOTICE,
@@ -243,12 +243,6 @@ class ResearchTools:
             return {"document_id": kept.id}
         note = f"{kept.by_words_alone} passages of it are found by their words alone for now"
         return {"document_id": kept.id, "note": note}
-
-    def _note(self, address: str) -> None:
-        self._known[address] = None
-        self._known.move_to_end(address)
-        while len(self._known) > MOST_KNOWN:
-            self._known.popitem(last=False)
 
     def _reading(self, context: ToolContext) -> RunSources:
         sources = self._book.of(context)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any
 
 from journeyman.tools.rendering import plain, sentence, table
@@ -15,7 +15,7 @@ def added(arguments: dict[str, Any], task: dict[str, Any]) -> str:
     """What was put on the list."""
     facts = [f"*{name_of(task)}*"]
     if task.get("eta"):
-        facts.append(due(task["eta"]))
+        facts.append(f"due {_day(task['eta'])}")
     if task.get("priority") not in (None, "medium"):
         facts.append(f"{task['priority']} priority")
     if task.get("tags"):
@@ -93,15 +93,10 @@ def name_of(task: dict[str, Any]) -> str:
     return plain(task["title"], width=NAME_WIDTH)
 
 
-def due(eta: str, *, today: date | None = None) -> str:
-    """When something is due, as one would say it today."""
-    return f"due {_day(eta, today)}"
-
-
-def _day(eta: str, today: date | None = None) -> str:
+def _day(eta: str) -> str:
     """A day near by its name, and the time where there is one: a plain date is midnight."""
     when = datetime.fromisoformat(eta)
-    days = (when.date() - (today or datetime.now(when.tzinfo).date())).days
+    days = (when.date() - datetime.now(when.tzinfo).date()).days
     match days:
         case -1:
             day = "yesterday"

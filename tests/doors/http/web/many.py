@@ -7,13 +7,14 @@ import time
 from functools import partial
 
 from journeyman import RiskLevel, Tool, tool
-from journeyman.app.service import Service, keep
+from journeyman.app.service import Service
 from journeyman.choosing import ToolGapReport
 from journeyman.core.approvals import ApprovalStatus
 from journeyman.core.data import moment
 from journeyman.core.playbook import ToolCallingStrategy
 from journeyman.core.policy import Principal
 from journeyman.core.runs import RunStatus
+from journeyman.core.storing import StoredExperiment
 from journeyman.core.tasks import Task, TaskPriority, TaskStatus
 from journeyman.experiments import Report
 from journeyman.stores.connection import Connection
@@ -109,7 +110,14 @@ async def fill_lists(service: Service, many: int, *, whose: str = "local") -> No
     for number in range(few):
         strategy = ToolCallingStrategy(id=f"strategy_{number}", content=words(number), tool_sequence=("look", "pay"))
         await app.playbooks[f"domain {number}"].put([strategy], reason="learned from 2 runs")
-        await keep(store.experiments, report(number, few), now=now - number * APART_SECONDS)
+        found = report(number, few)
+        kept = {
+            "id": found.experiment_id,
+            "name": found.name,
+            "winner": found.winner,
+            "report": found.model_dump_json(),
+        }
+        await store.experiments.add(StoredExperiment(**kept, created_at=now - number * APART_SECONDS))
 
 
 def _task(number: int, at: float) -> Task:

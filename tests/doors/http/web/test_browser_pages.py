@@ -14,7 +14,8 @@ from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, Page, expect
 
 from journeyman import RiskLevel, ToolLibrary, tool
-from journeyman.app.service import keep
+from journeyman.app.desk import LOCAL, Desk
+from journeyman.app.operations.experiments import keep_report
 from journeyman.app.splits import Split
 from journeyman.choosing import ToolGapReport
 from journeyman.experiments import Report
@@ -129,7 +130,7 @@ async def test_experiments_are_plotted_and_a_live_one_is_stopped(page: Page, tmp
     arms = {"old": ToolLibrary([greet]), "new": ToolLibrary([greet])}
     split = Split("greeting", arms, shares={"old": 50, "new": 50})
     async with opened(tmp_path, split=split, agents=[clerk(arms["old"])]) as site:
-        await keep(site.service.store.experiments, _report(), now=1_790_000_000)
+        await keep_report(Desk(site.service.app, LOCAL), _report())
         await opened_at(page, site, "#/experiments")
         live = page.get_by_role("region", name="Live experiment greeting")
         await expect(live.get_by_role("img", name="old 50 percent, new 50 percent")).to_be_visible()
