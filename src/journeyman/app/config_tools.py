@@ -230,12 +230,6 @@ def _only(settings: Settings, server: str) -> Sequence[str]:
     return (settings.mcp[server].only or ()) if server in settings.mcp else ()
 
 
-def _names(settings: Settings, server: str) -> Iterator[Key]:
-    """Where a file names tools of a server."""
-    yield from (("mcp", server, "only", number) for number, _ in enumerate(_only(settings, server)))
-    yield from (("tools", name) for name in settings.tools if name.partition(".")[0] == server)
-
-
 def wrong_values(item: AnyTool, values: Mapping[str, Any]) -> Iterator[tuple[Key, str]]:
     """What of some arguments a tool could not take."""
     schema = item.specification.parameters
@@ -356,7 +350,9 @@ class ConfiguredTools:
             # A name that has fitted is no mistake: a server may take a tool away for a while.
             if wrong := [(key, why) for key, why in found if key not in self._fitted]:
                 self.wrong[server] = wrong
-            self._fitted |= set(_names(self.settings, server)) - {key for key, _ in found}
+            keys: set[Key] = {("mcp", server, "only", number) for number, _ in enumerate(_only(self.settings, server))}
+            keys |= {("tools", name) for name in self.settings.tools if name.partition(".")[0] == server}
+            self._fitted |= keys - {key for key, _ in found}
 
     def __call__(self, item: AnyTool) -> AnyTool:
         self.compare()

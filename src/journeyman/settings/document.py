@@ -121,12 +121,10 @@ def _position(mark: Any) -> Position:
 
 
 def _content(node: Any) -> Any:
-    """What a scalar means; what is in quotes is a text."""
-    return node.value if node.style else _scalar(node.value)
-
-
-def _scalar(text: str) -> Any:
-    """What a plain scalar means, by the core schema of YAML 1.2. Numbers too long for it stay texts."""
+    """What a scalar means: in quotes a text, else by the core schema of YAML 1.2. Too long numbers stay texts."""
+    text: str = node.value
+    if node.style:
+        return text
     if (folded := text.lower()) in _CONSTANTS:
         return _CONSTANTS[folded]
     if _INTEGER.fullmatch(text):

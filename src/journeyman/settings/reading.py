@@ -194,7 +194,9 @@ def examine(
         digest=digest(data.hex()),
         environ=environ,
     )
-    wrong += [(key, message) for key, message in _secrets(values, blank) if not _below(key, wrong)]
+    unknown = [key for key, message in wrong if key and message.startswith("unknown key")]
+    found = _secrets(values, blank)
+    wrong += [(key, why) for key, why in found if not any(key[: len(above)] == above for above in unknown)]
     problems = [Problem(_at(file, position), key_text(key), message) for position, key, message in document.problems]
     problems += [blank.problem(key, message) for key, message in wrong]
     return (blank if settings is not None else None), in_order(blank, problems)
@@ -303,19 +305,11 @@ def _rule(found: Any, key: Key) -> str:
     given = key[-1] if "[key]" in found["loc"] and key else found["input"]
     if choices and isinstance(given, str):
         rule += f"; {hint}" if (hint := nearest(given, choices)).startswith("did you mean") else ""
-    return _shielded(rule, found["input"], key)
-
-
-def _shielded(rule: str, value: Any, key: Key) -> str:
-    """A rule without the value that broke it, where that may be a secret."""
+    value = found["input"]  # which is left out where it may be a secret
     hidden = isinstance(value, str) and literal_secret(str(key[-1]) if key else "", value) is not None
     if hidden or is_secret(key) or isinstance(value, dict | list):
         return rule.partition(", got ")[0]
     return rule
-
-
-def _below(key: Key, wrong: list[tuple[Key, str]]) -> bool:
-    return any(other and other == key[: len(other)] and message.startswith("unknown key") for other, message in wrong)
 
 
 def _secrets(values: Any, loaded: Loaded, key: Key = ()) -> Iterator[tuple[Key, str]]:

@@ -123,17 +123,6 @@ def error_response(path: str, request_id: str, problem: Problem, *, accept: str 
     return JSONResponse(content, problem.status_code, problem.headers)
 
 
-def _nowhere(path: str) -> Problem:
-    """For an address that the service does not have."""
-    shown = path if len(path) <= LONGEST_FIELD else f"{path[:LONGEST_FIELD]}…"
-    return Problem(
-        404,
-        "NOT_FOUND",
-        f"There is nothing at {shown}",
-        recover_action="The page is at /, everything for programs is listed in /openapi.json",
-    )
-
-
 def _nowhere_page(problem: Problem, root: str) -> Response:
     said, home = html.escape(problem.detail), html.escape(f"{root}/", quote=True)
     text = (
@@ -222,9 +211,12 @@ def install_errors(api: FastAPI) -> None:
     async def answer(request: Request, error: Exception) -> Response:
         problem = problem_of(error)
         if isinstance(error, HTTPException) and not isinstance(error, Problem) and error.status_code == 404:
-            problem = _nowhere(request.state.path)
+            path: str = request.state.path
+            asked = path if len(path) <= LONGEST_FIELD else f"{path[:LONGEST_FIELD]}…"
+            hint = "The page is at /, everything for programs is listed in /openapi.json"
+            problem = Problem(404, "NOT_FOUND", f"There is nothing at {asked}", recover_action=hint)
             # A browser asks, for a person: programs are answered in JSON.
-            own = request.state.path.startswith(("/api/", "/v1/"))
+            own = path.startswith(("/api/", "/v1/"))
             if "text/html" in request.headers.get("Accept", "") and not own:
                 return _nowhere_page(problem, request.scope.get("root_path", ""))
         if problem.status_code == 405:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -153,16 +153,9 @@ class Thread:
         if self.place.channel.startswith("D"):
             return {self.place.user}
         found: set[str] = set()
-        cursor = ""
         try:
-            for _ in range(MOST_PAGES):
-                told = await self._client.conversations_members(
-                    channel=self.place.channel, limit=PAGE, cursor=cursor or None
-                )
+            async for told in self._pages(self._client.conversations_members):
                 found |= set(told.get("members") or ())
-                cursor = (told.get("response_metadata") or {}).get("next_cursor") or ""
-                if not cursor:
-                    break
         except SlackApiError as error:
             if reason(error) in PASSING:
                 raise
@@ -214,24 +207,21 @@ class Thread:
 
     async def _messages(self, *, oldest: str | None = None) -> list[dict[str, Any]]:
         """The thread, oldest first. Of one with thousands of messages, the first pages and nothing after."""
-        found: list[dict[str, Any]] = []
-        cursor = ""
-        read = self._client.conversations_history
+        read: Callable[..., Awaitable[AsyncSlackResponse]] = self._client.conversations_history
         if self.place.thread_ts:
             read = partial(self._client.conversations_replies, ts=self.place.thread_ts)
+        pages = self._pages(partial(read, oldest=oldest, include_all_metadata=True))
+        return [message async for told in pages for message in told.get("messages") or []]
+
+    async def _pages(self, read: Callable[..., Awaitable[AsyncSlackResponse]]) -> AsyncIterator[AsyncSlackResponse]:
+        """What Slack tells of the channel, the first pages and nothing after."""
+        cursor = ""
         for _ in range(MOST_PAGES):
-            told = await read(
-                channel=self.place.channel,
-                oldest=oldest,
-                limit=PAGE,
-                cursor=cursor or None,
-                include_all_metadata=True,
-            )
-            found += told.get("messages") or []
+            told = await read(channel=self.place.channel, limit=PAGE, cursor=cursor or None)
+            yield told
             cursor = (told.get("response_metadata") or {}).get("next_cursor") or ""
             if not cursor:
-                break
-        return found
+                return
 
 
 _UNCHANGEABLE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
