@@ -20,6 +20,7 @@ from journeyman.core.errors import ConfigurationError, JourneymanError, SessionT
 from journeyman.core.events import Fact
 from journeyman.core.gaps import Gap, ToolGapReport
 from journeyman.core.policy import ANY_PRINCIPAL, WRITE_ALL, Principal, PrincipalFilter
+from journeyman.core.protocols import beside
 from journeyman.core.runs import UNFINISHED, AgentResponse, Message, RunStatus, SessionRow
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.storing import RunOrder, RunRow, own_run_id
@@ -444,18 +445,11 @@ class Desk:
     async def outcome(self, handle: Handle, *, session_id: str | None) -> Outcome:
         """Return when a run has ended, or when a person must act before it, or one ahead of it, can go on."""
         behind = session_id is not None and await self._store.runs.ahead_of(handle.run_id) is not None
-        result = asyncio.ensure_future(handle.result())
-        blocking = asyncio.ensure_future(self._blocking(handle.run_id)) if behind else None
-        waited: list[asyncio.Future[Any]] = [result] if blocking is None else [result, blocking]
-        try:
+        async with beside(handle.result(), *((self._blocking(handle.run_id),) if behind else ())) as waited:
             await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
-            if blocking is not None and not result.done() and (ahead := blocking.result()) is not None:
+            if not waited[0].done() and (ahead := waited[-1].result()) is not None:
                 return Outcome(RunStatus.QUEUED, None, await self._blockers(ahead, earlier=ahead))
-            response = await result
-        finally:
-            for task in waited:
-                task.cancel()
-            await asyncio.gather(*waited, return_exceptions=True)
+            response: AgentResponse = await waited[0]
         blockers = Blockers()
         if response.status.waiting:
             blockers = await self._blockers(await self.run(handle.run_id), earlier=None)

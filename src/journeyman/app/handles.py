@@ -38,6 +38,7 @@ from journeyman.core.events import (
     TextDelta,
 )
 from journeyman.core.policy import ANY_PRINCIPAL, WRITE_ALL, PrincipalFilter
+from journeyman.core.protocols import beside
 from journeyman.core.runs import AgentResponse, Message, OutputT, RunStatus, Wait, Wanted
 from journeyman.core.storing import RunRow, SignalBatch
 from journeyman.execution.outcome import skipped, whole
@@ -326,13 +327,8 @@ class Handle(Generic[OutputT]):
 
         Meanwhile ``told`` is called with what the run ``waits`` for, whenever that has changed.
         """
-        telling = None if told is None else asyncio.create_task(self._tell(told))
-        try:
-            status, _ = await self._rest()
-        finally:
-            if telling is not None:
-                telling.cancel()
-        return status
+        async with beside(*([] if told is None else [self._tell(told)])):
+            return (await self._rest())[0]
 
     async def _tell(self, told: Callable[[Sequence[Wait]], None]) -> None:
         before: Sequence[Wait] = ()
@@ -664,8 +660,7 @@ async def follow(runs: Mapping[Handle, int]) -> AsyncGenerator[News, None]:
         except Exception as error:  # a fault of ours must not leave the reader waiting for ever
             await queue.put(error)
 
-    readers = [asyncio.create_task(read(handle, after)) for handle, after in runs.items()]
-    try:
+    async with beside(*(read(handle, after) for handle, after in runs.items())) as readers:
         left = len(readers)
         while left:
             news = await queue.get()
@@ -673,7 +668,3 @@ async def follow(runs: Mapping[Handle, int]) -> AsyncGenerator[News, None]:
                 raise news
             left -= news.ended
             yield news
-    finally:
-        for reader in readers:
-            reader.cancel()
-        await asyncio.gather(*readers, return_exceptions=True)

@@ -25,6 +25,7 @@ from journeyman.core.data import canonical_json
 from journeyman.core.errors import ApprovalError
 from journeyman.core.events import RunFailed, RunFinished
 from journeyman.core.model_settings import ModelSettings
+from journeyman.core.protocols import beside
 from journeyman.core.runs import AgentResponse, Limits, RunStatus, Wanted
 from journeyman.core.storing import RunRow
 from journeyman.doors.cli import options, screen
@@ -334,12 +335,9 @@ async def follow(app: Journeyman, handle: Handle, trace: Trace, *, ask: Asker | 
             seen = event.seq or seen
 
     while True:
-        before, showing = seen, asyncio.create_task(show())
-        try:
+        before = seen
+        async with beside(show()) as (showing,):
             status = await handle.wait()
-        finally:
-            showing.cancel()
-            await asyncio.wait((showing,))
         if not showing.cancelled():
             showing.result()
         for fact in await desk.facts(handle.run_id, after=seen):
@@ -356,23 +354,18 @@ async def follow(app: Journeyman, handle: Handle, trace: Trace, *, ask: Asker | 
 
 async def _decide(app: Journeyman, approval: Approval, ask: Asker) -> None:
     """Ask the person here, unless somebody elsewhere is quicker or the time runs out."""
-    asking = asyncio.ensure_future(ask(approval))
-    elsewhere = asyncio.ensure_future(_decided(app, approval.id))
-    try:
-        await asyncio.wait((asking, elsewhere), return_when=asyncio.FIRST_COMPLETED)
-        if not asking.done():
+    async with beside(ask(approval), _decided(app, approval.id)) as both:
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        if not both[0].done():
             return
-        match asking.result():
-            case Approve(arguments=arguments, by=by):
-                await app.approvals.approve(approval.id, by=by or "unnamed", arguments=arguments)
-            case Deny(reason=reason, by=by):
-                await app.approvals.deny(approval.id, by=by or "unnamed", reason=reason)
-    except ApprovalError as error:
-        screen.note(str(error))  # what is still pending is asked again
-    finally:
-        asking.cancel()
-        elsewhere.cancel()
-        await asyncio.wait((asking, elsewhere))
+        try:
+            match both[0].result():
+                case Approve(arguments=arguments, by=by):
+                    await app.approvals.approve(approval.id, by=by or "unnamed", arguments=arguments)
+                case Deny(reason=reason, by=by):
+                    await app.approvals.deny(approval.id, by=by or "unnamed", reason=reason)
+        except ApprovalError as error:
+            screen.note(str(error))  # what is still pending is asked again
 
 
 async def _decided(app: Journeyman, approval_id: str) -> None:

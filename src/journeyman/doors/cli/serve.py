@@ -24,6 +24,7 @@ from journeyman.app.splits import Split as LiveSplit
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.lazy import install_command
 from journeyman.core.policy import Principal
+from journeyman.core.protocols import beside
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.configured import configuration, settings, wrong_value
 from journeyman.doors.cli.loading import (
@@ -155,14 +156,10 @@ def serve(
                 database.retry_for(AWAY_SECONDS)
             bound = partial(ready, service)
             # Where worker processes carry out runs, theirs are the models.
-            warming = asyncio.create_task(service.warm_up() if workers is None else asyncio.sleep(0))
-            try:
+            async with beside(*([service.warm_up()] if workers is None else [])):
                 await http.serve(
                     service, host=host, port=port, tokens=access.known, options=served, tls=tls, ready=bound
                 )
-            finally:
-                warming.cancel()
-                await asyncio.gather(warming, return_exceptions=True)
 
     asyncio.run(whole())
 
@@ -366,13 +363,8 @@ async def _worker_processes(count: int, *, store: str, given: Mapping[str, Any])
             words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
     # The store's address may hold a password, and everybody can read the arguments of a process.
     environment = {**os.environ, STORE_VARIABLE: store}
-    keepers = [asyncio.create_task(_keep_one(words, environment)) for _ in range(count)]
-    try:
+    async with beside(*(_keep_one(words, environment) for _ in range(count))):
         yield
-    finally:
-        for keeper in keepers:
-            keeper.cancel()
-        await asyncio.gather(*keepers, return_exceptions=True)
 
 
 async def _keep_one(given: list[str], environment: Mapping[str, str]) -> None:

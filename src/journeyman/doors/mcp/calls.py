@@ -34,6 +34,7 @@ from journeyman.core.calls import SAID
 from journeyman.core.data import canonical_json, digest, new_id, visible
 from journeyman.core.errors import ApprovalError, ConfigurationError, ErrorCategory
 from journeyman.core.events import CallProgress
+from journeyman.core.protocols import beside
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.storing import NotedRequest, RunOrder, RunRow
 from journeyman.doors.mcp.asking import LEVEL, Asking, Context, answered_by, missing_capability
@@ -263,9 +264,8 @@ class Calls:
     ) -> Any:
         """What came of a call. Its progress is reported meanwhile; one that takes long becomes a task."""
         told = (ctx.meta or {}).get("progress_token")
-        reporting = asyncio.ensure_future(_report(ctx, handle)) if told else None
         asking = self.asking[handle.run_id]
-        try:
+        async with beside(*([_report(ctx, handle)] if told else [])) as reporting:
             while True:
                 outcome = await self._ended(desk, handle, asking, seconds)
                 if outcome is None and asking.asked.is_set():
@@ -277,8 +277,8 @@ class Calls:
                 if outcome is None:
                     return await self._as_task(desk, handle, link, asking)
                 if outcome.kind != "waiting":
-                    if reporting is not None:  # the events end with the run: what was reported last goes first
-                        await asyncio.wait((reporting,), timeout=DRAIN_SECONDS)
+                    if reporting:  # the events end with the run: what was reported last goes first
+                        await asyncio.wait(reporting, timeout=DRAIN_SECONDS)
                     result = await self.result(desk, handle, outcome, render)
                     await link.forget()
                     return result
@@ -297,10 +297,6 @@ class Calls:
                 answered = await ctx.session.elicit_form(form.message, form.requested_schema, ctx.request_id)
                 if not await self.decide(desk, approval.id, answered):
                     return await self.result(desk, handle, outcome, render)
-        finally:
-            if reporting is not None:
-                reporting.cancel()
-                await asyncio.wait((reporting,))
 
     async def _as_task(self, desk: Desk, handle: Handle, link: Link, asking: Asking) -> dict[str, Any]:
         """Leave a call to its client, by the id of its run. The same call is a new one from now on."""
@@ -337,15 +333,9 @@ class Calls:
 
     async def _ended(self, desk: Desk, handle: Handle, asking: Asking, seconds: float | None) -> Outcome | None:
         """What came of the run, once it has ended or waits; None where something is asked before, or time is up."""
-        ending = asyncio.ensure_future(desk.outcome(handle, session_id=None))
-        asked = asyncio.ensure_future(asking.asked.wait())
-        try:
-            await asyncio.wait((ending, asked), return_when=asyncio.FIRST_COMPLETED, timeout=seconds)
-            return ending.result() if ending.done() else None
-        finally:
-            ending.cancel()
-            asked.cancel()
-            await asyncio.wait((ending, asked))
+        async with beside(desk.outcome(handle, session_id=None), asking.asked.wait()) as both:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED, timeout=seconds)
+            return both[0].result() if both[0].done() else None
 
     async def result(self, desk: Desk, handle: Handle, outcome: Outcome, render: Render | None) -> Any:
         if outcome.kind == "waiting":

@@ -30,6 +30,7 @@ from journeyman.app.desk import Desk, DeskError
 from journeyman.app.service import Service
 from journeyman.core.data import MCP_MESSAGE_BYTES, TOOL_NAME_CHARS, one_line
 from journeyman.core.policy import Principal, RiskLevel
+from journeyman.core.protocols import beside
 from journeyman.core.specification import PROMPT, RESOURCE, ToolSpecification
 from journeyman.core.storing import RunRow
 from journeyman.doors.mcp.asking import LEVEL, Context
@@ -117,15 +118,8 @@ class Gateway:
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
         """Tell clients when the tools change, as long as it is open."""
-        tasks = [
-            asyncio.create_task(work, name="changes of the MCP server") for work in (self._watch(), self._pass_on())
-        ]
-        try:
+        async with beside(self._watch(), self._pass_on()):
             yield
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
 
     async def _watch(self) -> None:
         library = self._service.app.library
