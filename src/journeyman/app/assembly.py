@@ -480,9 +480,9 @@ class Shared:
     """What every program at work on the store can read; brought up to date while the app is open."""
     deps: Callable[[Principal | None], Any] | None = None
     """Makes what the tools of a run are given."""
-    _verifiers: Latest[str, Verify] = field(default_factory=partial(Latest, MOST_VERIFIERS))
+    _verifiers: Latest[str, Verify] = field(default_factory=lambda: Latest(MOST_VERIFIERS))
     """By run: who judges it when it ends, where that was said when it was started here."""
-    _agents: Latest[str, Agent] = field(default_factory=partial(Latest, MOST_AGENTS))
+    _agents: Latest[str, Agent] = field(default_factory=lambda: Latest(MOST_AGENTS))
 
     def must_be_confirmed(self) -> None:
         """Refuse to begin or to go on with a run in a store that nobody has confirmed. Raises ConfigurationError."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from journeyman.agent.agent import Agent
@@ -193,7 +192,7 @@ class Today:
     """Advises in the place of what a run was advised by."""
     artifacts: ArtifactStore | None = None
     """Where the images and files of recorded messages are read."""
-    _bound: Latest[str, Bound] = field(default_factory=partial(Latest, MOST_BOUND))
+    _bound: Latest[str, Bound] = field(default_factory=lambda: Latest(MOST_BOUND))
 
     def bind(self, snapshot: dict[str, Any]) -> Bound:
         """The recorded agent with the tools of today under their names, and for those that are gone what they were."""
