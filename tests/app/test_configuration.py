@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import random
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -19,7 +22,7 @@ from journeyman.app.configuration import Configuration
 from journeyman.settings import SettingsError, watching
 from journeyman.settings.schema import Settings
 from journeyman.testing import ScriptedModel, call, say
-from tests.waiting import until
+from tests.waiting import WAIT_SECONDS, until
 
 TOOLS = '''
 from pydantic import BaseModel
@@ -438,6 +441,52 @@ async def test_the_first_server_of_a_file_starts_too(folder: Path, monkeypatch: 
         assert "files.look" in app.library
         assert Server.opened == ["+files"]
     assert Server.opened == ["+files", "-files"]
+
+
+CONFIRMED_CHECK = """
+import sys
+from pathlib import Path
+from journeyman.doors.cli import main
+from journeyman.doors.cli.trust import remember_own
+remember_own(Path("journeyman.yaml"))
+sys.argv = ["journeyman", "config", "check"]
+main()
+"""
+
+
+@pytest.mark.slow
+def test_a_gateway_tells_what_is_wrong_with_its_file_like_any_command(tmp_path: Path) -> None:
+    (tmp_path / "journeyman.yaml").write_text("version: 1\ntools:\n  nosuch: {enabled: false}\n")
+    ended = subprocess.run(
+        [sys.executable, "-m", "journeyman", "mcp", "serve"],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=WAIT_SECONDS,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert "journeyman.yaml:3:3: tools.nosuch: there is no such tool" in ended.stderr
+
+
+@pytest.mark.slow
+def test_a_server_that_reads_the_file_that_names_it_does_not_start_itself_without_end(tmp_path: Path) -> None:
+    again = json.dumps([sys.executable, "-m", "journeyman", "mcp", "serve"])
+    (tmp_path / "journeyman.yaml").write_text(f"version: 1\nmcp: {{again: {{command: {again}, start: 60s}}}}\n")
+    ended = subprocess.run(
+        [sys.executable, "-c", CONFIRMED_CHECK],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=WAIT_SECONDS,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert "it is started by a program that reads this very file" in ended.stderr
 
 
 async def test_one_broken_server_takes_nothing_else_down(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

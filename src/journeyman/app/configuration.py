@@ -487,6 +487,11 @@ def source_of(section: str, name: str, entry: Mapping[str, Any], path: Path) -> 
     return _source(name, server, Loaded(path=path, settings=settings, document=Document(), environ=os.environ))
 
 
+SERVED_VARIABLE = "JOURNEYMAN_SERVERS_OF"
+"""Handed down to servers that are started: the files that name them, and those that name whoever reads these."""
+_ABOVE = frozenset(filter(None, os.environ.get(SERVED_VARIABLE, "").split(os.pathsep)))
+
+
 def sign_in_file(path: Path, server: str) -> Path:
     """Where the tokens of somebody who has signed in to a server are kept."""
     return path.absolute().parent / ".journeyman-secrets" / f"{server}.oauth.json"
@@ -535,6 +540,12 @@ def _mcp_options(name: str, server: McpServer, loaded: Loaded) -> dict[str, Any]
     same = ("trust_annotations", "resources", "prompts", "allow", "protocol")
     given: dict[str, Any] = {key: getattr(server, key) for key in same} | {"start_seconds": server.start}
     if server.command is not None:
+        if (own := str(loaded.path.absolute())) in _ABOVE:
+            raise ConfigurationError(
+                "it is started by a program that reads this very file, and would start itself without end: "
+                "give the inner program a file of its own with --config, or another folder with 'cwd'"
+            )
+        os.environ[SERVED_VARIABLE] = os.pathsep.join((*sorted(_ABOVE), own))
         given |= {"command": list(server.command), "cwd": server.cwd}
         if server.env:
             given["env"] = {variable: loaded.secret(text) for variable, text in server.env.items()}

@@ -27,7 +27,7 @@ from journeyman.core.errors import ConfigurationError
 from journeyman.core.lazy import install_command
 from journeyman.core.policy import Principal
 from journeyman.doors.cli import options, screen
-from journeyman.doors.cli.configured import file_settings
+from journeyman.doors.cli.configured import configuration, file_settings
 from journeyman.doors.cli.loading import command
 from journeyman.doors.cli.options import RunOptions, WrongUsageError
 from journeyman.doors.cli.printed import answer_stream, printing_to_stderr
@@ -91,6 +91,7 @@ def serve_mcp(
     access = admission(tokens, given, host=host, insecure=insecure_no_token) if http else Access(None)
     database = open_at(bag.store)
     agents, tools = agents_and_tools(bag, database)
+    configuration(database)  # what is wrong with the file is told as by any command
     elicit, places = not no_elicitation, _places(bag.store, page)
     gateway = partial(door.Gateway, places=places, elicit=elicit, bare_names=bare_names)
 
