@@ -10,7 +10,8 @@ import { useRoute } from "../router";
 import type { Documents, FoundDocuments, MemoryDocument } from "../shapes";
 
 const PAGE = 30;
-const SHOWN = 600;
+/** Of a text in the list: as much as a phone shows of it beside others. */
+const SHOWN = 120;
 
 export function MemoryPage() {
   const { query } = useRoute();

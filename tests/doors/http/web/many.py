@@ -82,7 +82,7 @@ WORDS = (
     "اتصل بـ {1} بخصوص الطلب {0} قبل يوم الجمعة",
     "להתקשר אל {1} בנוגע להזמנה {0}",
     "Review https://example.com/" + "a-long-address-without-any-room-to-break-it/" * 4 + "{0}",
-    "W" * 120 + "{0}",
+    "Donaudampfschifffahrt" * 6 + "{0}",
     "票据 {0} 的退款需要 {1} 在星期五之前确认",
 )
 """What people call things: in every direction, and without a place to break."""

@@ -42,7 +42,7 @@ PAGES: tuple[str, ...] = (
 )
 PAGES += ("tools/lookup_order", "memory", "playbooks", "experiments", "gaps", "audit", "configuration", "nowhere")
 TOO_WIDE = """[document.documentElement.scrollWidth - innerWidth, [...document.querySelectorAll("main .list > li")]
-    .filter((row) => row.offsetHeight > 200).map((row) => row.innerText.slice(0, 60))]"""
+    .filter((row) => row.offsetHeight > 240).map((row) => row.innerText.slice(0, 60))]"""
 """What sticks out of a page at its side, and rows of lists that are too tall to be looked through."""
 
 
