@@ -190,6 +190,8 @@ function Welcome({ agents, begin }: { agents: AgentRow[]; begin: (words: string)
 /** Stays at the end while it grows, unless one has scrolled up to read. */
 function usePinnedToEnd(id: string | null): void {
   useEffect(() => {
+    // Where nothing has been said yet one begins at the top, however low the screen is.
+    if (id === null) return;
     let pinned = true;
     let before = 0;
     const page = document.documentElement;

@@ -7,6 +7,9 @@ import { Badge, Code, Problem } from "../parts/small";
 import { href } from "../router";
 import type { AgentRow } from "../shapes";
 
+/** Tools of an agent; the rest is on their own page. */
+const SHOWN = 24;
+
 export interface ConfigurationState {
   current: boolean;
   environment: string | null;
@@ -33,7 +36,7 @@ export function ServicePage() {
           {agent.description ? <p>{agent.description}</p> : null}
           <dl class="told">
             <div><dt>Model</dt><dd><code>{agent.model_name ?? agent.model}</code></dd></div>
-            <div><dt>{plural(agent.tools.length, "tool")}</dt><dd class="chips">{agent.tools.map((tool) => <a key={tool} class="chip" href={href("tools", tool)}>{tool}</a>)}</dd></div>
+            <div><dt>{plural(agent.tools.length, "tool")}</dt><dd class="chips">{agent.tools.slice(0, SHOWN).map((tool) => <a key={tool} class="chip" href={href("tools", tool)}>{tool}</a>)}{agent.tools.length > SHOWN ? <a href={href("tools")}>{agent.tools.length - SHOWN} more</a> : null}</dd></div>
             {agent.problem ? <div><dt>Problem</dt><dd>{agent.problem}</dd></div> : null}
           </dl>
         </section>

@@ -47,6 +47,13 @@ async def test_every_view_fits_whatever_people_write(browser: Browser, site: Sit
         await page.close()
 
 
+async def test_a_new_conversation_begins_at_its_top_on_a_low_screen(page: Page, site: Site) -> None:
+    await page.set_viewport_size({"width": 375, "height": 560})
+    await opened_at(page, site)
+    await expect(page.get_by_text("Answers come from")).to_be_attached()
+    await expect(page.get_by_text("What should be done?").first).to_be_in_viewport()
+
+
 async def test_ten_conversations_are_seen_on_a_low_screen(page: Page, site: Site) -> None:
     await page.set_viewport_size({"width": 1280, "height": 860})
     await opened_at(page, site, "#/runs")
