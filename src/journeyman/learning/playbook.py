@@ -462,9 +462,9 @@ class Playbook:
             {
                 "domain": self.domain,
                 "expected": self.version,
-                "reason": reason,
                 "bullets": tuple(curator.changed.values()),
                 "removed": tuple(curator.removed),
+                "reason": reason,
             },
         )
 
