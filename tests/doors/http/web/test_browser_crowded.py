@@ -22,7 +22,8 @@ SEEN = """[...document.querySelectorAll(".conversations li")].filter((one) => {
     return top >= room.top && bottom <= room.bottom;
 }).length"""
 NAMELESS = """[...document.querySelectorAll("a, button, input, select, textarea, summary, [role=img]")].filter((one) =>
-    one.checkVisibility() && !(one.ariaLabel || one.labels?.length || one.title || one.innerText?.trim())).length"""
+    one.checkVisibility({contentVisibilityAuto: true}) &&
+    !(one.ariaLabel || one.labels?.length || one.title || one.innerText?.trim())).length"""
 
 
 @pytest_asyncio.fixture(loop_scope="module")
