@@ -73,6 +73,38 @@ async def test_the_models_confidence_tips_the_scales(library: ToolLibrary) -> No
 
 
 @tool(read_only=True)
+def find_movies(genre: str) -> str:
+    """Find movies by genre and, optionally, director or actors."""
+    return genre
+
+
+@tool(read_only=True)
+def get_alarms() -> str:
+    """Get the alarms user has already set."""
+    return ""
+
+
+@tool(read_only=True)
+def check_balance(account_type: str) -> str:
+    """Get the balance of an account."""
+    return account_type
+
+
+@pytest.mark.parametrize(
+    ("text", "is_gap"),
+    [
+        ("Can you help me find a one way flight?", True),
+        ("Can you find me a one way flight?", True),
+        ("Can you find me a comedy movie?", False),
+        ("Can you help me find a film with Tom Hanks?", False),
+    ],
+)
+async def test_to_find_one_thing_is_not_to_find_another(text: str, is_gap: bool) -> None:
+    library = ToolLibrary([find_movies, get_alarms, check_balance], embedder=default_embedder())
+    assert (await ToolGapDetector(library).detect(text) is not None) == is_gap
+
+
+@tool(read_only=True)
 def read_file(path: str) -> str:
     """Read a file and return its text."""
     return path

@@ -242,6 +242,19 @@ def test_a_form_has_what_is_required_and_what_the_request_can_speak_of() -> None
     assert asked("Look at the landlord's car, with a note") == ["thing", "owner", "note"]
 
 
+def test_where_nothing_is_required_a_name_is_asked_for() -> None:
+    weather = tool("get_weather", place={"type": "string"}, unit={"type": "string", "enum": ["C", "F"]})
+    search = tool("search", required=("query",), query={"type": "string"}, hint={"type": "string"})
+
+    def asked_for(made: ToolSpecification, text: str) -> set[str]:
+        [shown] = json.loads(form_of([made], text, MONDAY).text)
+        return set(shown["parameters"]["properties"])
+
+    assert asked_for(weather, "What is it like in Fox Chapel?") == {"place"}
+    assert asked_for(weather, "what is it like on Friday") == set()
+    assert asked_for(search, "Look for Fox Chapel") == {"query"}
+
+
 def test_a_day_is_asked_for_in_words() -> None:
     when = tool("when", required=("day",), day={"type": "string", "format": "date", "description": "When."})
     [part] = json.loads(whole_of([when]).text)

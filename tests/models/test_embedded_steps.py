@@ -162,6 +162,12 @@ async def test_where_ranking_and_engine_are_sure_the_other_tools_are_not_read(
     assert ([call.arguments for call in response.calls], engines.most) == ([{"task": "milk"}], read)
 
 
+async def test_a_tool_that_takes_nothing_of_what_is_asked_for_is_another_one(play: Any) -> None:
+    tools = (tool("list_rooms", "List rooms."), *TOOLS)
+    for said, calls in (("I would like a rental car", 0), ("List what you have", 1)):
+        assert len((await play(Engines(("list_rooms", 0.9), sure=0.9), Message.user(said), tools=tools)).calls) == calls
+
+
 async def test_two_calls_of_one_tool_for_one_thing_must_be_surer(play: Any) -> None:
     class Twice(Engines):
         async def ask(self, setup: Setup, turns: Sequence[str]) -> Any:

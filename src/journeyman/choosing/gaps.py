@@ -12,15 +12,25 @@ example, and that a search of the web answers any question about the world.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import string
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from journeyman.choosing import vocabulary, wording
-from journeyman.choosing.actions import EMBEDDER, asked_actions, asks_for_something, only_reads, sounds_like_talk
+from journeyman.choosing.actions import (
+    EMBEDDER,
+    actions_of,
+    asked_actions,
+    asks_for_something,
+    concepts,
+    only_reads,
+    sounds_like_talk,
+)
 from journeyman.choosing.languages import in_english
 from journeyman.core.data import SEARCHED_CHARS
 from journeyman.core.errors import ModelError
@@ -29,7 +39,8 @@ from journeyman.core.protocols import Embedder, Model, ModelRequest
 from journeyman.core.runs import Message
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.words import packaged_json, words
-from journeyman.models.embedded.tools import begins_like_example, first_paragraph, within
+from journeyman.models.arguments import mentions, without
+from journeyman.models.embedded.tools import begins_like_example, first_paragraph, stems, within
 from journeyman.retrieval.search import BM25, terms
 from journeyman.tools.library import ToolLibrary, searchable
 
@@ -178,6 +189,8 @@ READS_ONLY = 2.5
 """What speaks against a tool that only reads where something is to be changed."""
 CONFIDENCE_WEIGHS = 0.5
 """How much the log odds of a model's confidence add to the fit."""
+ALIKE = 0.4
+"""How alike what a request and a tool are about must be, where they share no word."""
 _NEVER_SURER = 0.05
 """What keeps the odds of a confidence of 0 or 1 finite."""
 MOST_COMPARED = 64
@@ -369,6 +382,7 @@ async def _served(
     weights = packaged_json("journeyman.choosing", "gaps.json")["by_words" if by_words else "by_meaning"]
     looked_up = wording.looked_up.match(text) is not None
     personal = wording.in_person.search(wording.asks_in_person.sub("", text)) is not None
+    objects = spoken_of(text)
     for tool in tools:
         if (signal := signals.get(tool.name)) is None:
             continue
@@ -383,10 +397,41 @@ async def _served(
         }
         about = signal.concepts + signal.name_meant + signal.words + signal.name_said
         about = min(1.0, about + max(signal.plain, signal.clause, 0.0)) ** 2
-        seen |= {name: seen[name] * about for name in _OF_ANY_TOOL}
-        if sum(weight * seen[name] for name, weight in weights.items()) + added >= 0:
-            return True
+        for weighs in (about, 0.0):
+            of_any = {name: seen[name] * weighs for name in _OF_ANY_TOOL}
+            if sum(weight * (seen | of_any)[name] for name, weight in weights.items()) + added < 0:
+                break
+            if not weighs or await _is_about(objects, tool, embedder):
+                return True
     return False
+
+
+def spoken_of(text: str) -> tuple[str, ...]:
+    """What a request is about: its words without verbs of action, names, numbers, days and those that any text has."""
+    for day in reversed(mentions(text, date.today())):
+        text = without(text, day)
+    said = wording.quotation.sub(" ", wording.polite.sub("", text)).split()
+    plain = (word for place, word in enumerate(said) if not (place and word[:1].isupper()) and "@" not in word)
+    spoken = (each for word in plain if not any(map(str.isdecimal, word)) for each in words(word))
+    return tuple(word for word in spoken if len(word) > 1 and stems(word) and not actions_of([word]))
+
+
+async def _is_about(objects: Sequence[str], tool: ToolSpecification, embedder: Embedder | None) -> bool:
+    """Whether a tool has a word or concept of those that a request is about, or where they are alike in meaning."""
+    told = f"{searchable(tool)} {json.dumps(tool.parameters)} {' '.join(tool.requests)}"
+    if not objects or stems(" ".join(objects)) & stems(told) or concepts(" ".join(objects)) & concepts(told):
+        return True
+    if embedder is None:
+        return False
+    named = " ".join(word for word in words(tool.name) if not actions_of([word])) or tool.name
+    parts = [f"{name} {part.get('description', '')}" for name, part in tool.parameters.get("properties", {}).items()]
+    try:
+        from journeyman.retrieval.index import unit
+
+        vectors = unit(await embedder.embed([" ".join(objects), named, tool.description, *parts, *tool.requests]))
+    except ModelError:
+        return True
+    return float((vectors[1:] @ vectors[0]).max()) >= ALIKE
 
 
 def sureness(confidence: float) -> float:

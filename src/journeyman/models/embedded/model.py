@@ -37,6 +37,7 @@ from journeyman.models.embedded.tools import (
     ordered_form_of,
     small_talk,
     stems,
+    unexplained,
     whole_of,
 )
 from journeyman.models.embedded.worker import Engines, Setup, shared_engines
@@ -183,7 +184,10 @@ class EmbeddedModel:
             evident, doubt = False, IN_DOUBT  # one thing is asked for, and it was not understood
         needed = self._gate * (1 if evident else doubt)
         answerable = talk is not None and not evident and not any(call.arguments for call in calls)
-        served = bool(calls) and proposed.confidence >= needed and not answerable
+        # A tool that takes nothing of what is asked for, and has no word of it, is another one.
+        elsewhere = not evident and not any(call.arguments for call in calls)
+        elsewhere = elsewhere and all(unexplained(conversation.text, tool) for tool in proposed.tools)
+        served = bool(calls) and proposed.confidence >= needed and not (answerable or elsewhere)
         sure = served and proposed.confidence >= self._gate * IN_DOUBT
         if advised is not None and talk is None and not sure and not (served and follows):
             shown = await self._as_advised(files, advised, conversation)

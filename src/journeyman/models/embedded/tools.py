@@ -24,6 +24,7 @@ from journeyman.models.arguments import (
     flags_in_request,
     grounded,
     has_name,
+    is_date,
     mentions,
     plain_schema,
     whole_names,
@@ -250,7 +251,8 @@ def relevant(tool: ToolSpecification, schema: Mapping[str, Any], text: str, toda
     said, of_tool, undated = stems(text), stems(tool.name.replace("_", " ")), text
     for day in reversed(mentions(text, today)):
         undated = without(undated, day)
-    named = tool.read_only and has_name(undated)  # whose things are to be shown
+    capital = has_name(undated)
+    named, spare = tool.read_only and capital, not required and capital  # whose things are to be shown
     told = {
         name: stems(f"{name.replace('_', ' ')} {part.get('description', '')}") - of_tool
         for name, part in properties.items()
@@ -263,9 +265,16 @@ def relevant(tool: ToolSpecification, schema: Mapping[str, Any], text: str, toda
         if name in required
         or any(shared[one] == 1 for one in told[name] & said)
         or (named and not _listed.people.isdisjoint(words(name)))
+        or (spare and part.get("type") == "string" and "enum" not in part and not is_date(part))
         or _sayable(part, text, said, today)
     }
     return {**schema, "properties": kept}
+
+
+def unexplained(text: str, tool: ToolSpecification) -> set[str]:
+    """The stems of a request after its first word that the tool does not say of itself."""
+    said = [stem(word) for word in words(text) if word not in _listed.everywhere][1:]
+    return set(said) - stems(f"{tool.name.replace('_', ' ')} {first_paragraph(tool.description)}")
 
 
 def _sayable(schema: Mapping[str, Any], text: str, said: set[str], today: date) -> bool:
