@@ -239,7 +239,7 @@ async def test_another_agent_is_asked_and_two_runs_are_compared(tmp_path: Path) 
         assert model.asked[0].messages[0].content.startswith("Be brief.")
         assert report.changed == 0  # two answers in words agree
         difference = await app.diff(a.run_id, b.run_id)
-        assert (difference.first, difference.steps) == (None, {})
+        assert (difference.first, difference.differences) == (None, ())
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby, zip_longest
+from itertools import zip_longest
 from typing import Any
 
 from journeyman.core.data import Entity
@@ -43,11 +43,6 @@ class RunDiff(Entity):
     first: int | None
     """The first step that differs; None where none does."""
     differences: tuple[Difference, ...]
-
-    @property
-    def steps(self) -> dict[int, list[Difference]]:
-        """By step: what differs there."""
-        return {step: list(items) for step, items in groupby(self.differences, key=lambda item: item.step)}
 
 
 def diff(a: Recording, b: Recording) -> RunDiff:

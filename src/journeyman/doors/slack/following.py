@@ -25,6 +25,7 @@ from journeyman.core.events import (
     RunStarted,
     RunSuspended,
 )
+from journeyman.core.protocols import beside
 from journeyman.core.runs import RunStatus
 from journeyman.doors.slack.client import PASSING, reason
 from journeyman.doors.slack.posts import (
@@ -183,10 +184,9 @@ async def follow(handle: Handle, thread: Thread, circle: Circle, *, seconds: flo
             ):
                 news.set()
 
-    editing = asyncio.create_task(edit_status())
     trouble: JourneymanError | None = None
     try:
-        async with contextlib.aclosing(handle.batches()) as batches:
+        async with beside(edit_status()) as (editing,), contextlib.aclosing(handle.batches()) as batches:
             async for batch in batches:
                 if editing.done():
                     editing.result()
@@ -194,17 +194,14 @@ async def follow(handle: Handle, thread: Thread, circle: Circle, *, seconds: flo
                     progress.hear(event)
                 await _ask(handle, thread, circle, progress)
                 news.set()
-        # An edit under way is not broken off: it might arrive after the last one.
-        closing.set()
-        news.set()
-        await editing
+            # An edit under way is not broken off: it might arrive after the last one.
+            closing.set()
+            news.set()
+            await editing
     except StoreError:
         raise  # that passes
     except JourneymanError as error:
         trouble = error
-    finally:
-        editing.cancel()
-        await asyncio.wait((editing,))
     if trouble is not None:
         lines = [
             f":warning: I cannot go on here: {escaped(str(trouble))}",
