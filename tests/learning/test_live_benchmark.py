@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.learning.live import __main__ as live
 from benchmarks.learning.live.measure import Hearing
+from benchmarks.learning.live.told import counted
 from benchmarks.learning.live.world import World
 from journeyman.core.playbook import NEXT_STEP
 from journeyman.core.protocols import ModelRequest
@@ -39,6 +40,13 @@ async def test_the_words_of_a_hint_are_told_from_the_values_in_it() -> None:
     await model.respond(ModelRequest(messages=told, tools=(), step=1))
     assert model.says("from the user's request")
     assert not any(map(model.says, ("Anna Berg", 7, "in other words")))
+
+
+async def test_what_requests_in_other_words_are_told_is_counted_without_a_model() -> None:
+    found = await counted(live.WORLDS["hotel"], "dev", words_alone=True)
+    assert sum(found[name] for name in ("right strategy", "wrong strategy", "no strategy")) == 90
+    assert found["right strategy"] >= 50
+    assert (found["wrong strategy"], found["wrong call suggested"], found["wrong values"]) == (0, 0, 0)
 
 
 @pytest.mark.slow
