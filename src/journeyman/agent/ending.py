@@ -205,29 +205,27 @@ def response(
     task = state.task
     assert task is not None
     answer = state.answer
-    made: AgentResponse = unchecked(
-        AgentResponse,
-        {
-            "task_id": task.task_id,
-            "run_id": run_id,
-            "status": status,
-            "answer": answer.text if answer else _words_left(state, status),
-            "output": answer.output if answer else None,
-            "reasoning": _reasoning(state, status, error),
-            "confidence": confidence(state, status),
-            "outcome": outcome(state, status),
-            "structured_trace": tuple(state.steps),
-            "limit_reached": limit or state.limit_reached,
-            "finish_reason": state.finish,
-            "usage": state.usage,
-            "seconds": state.active_seconds if seconds is None else seconds,
-            "model": state.model,
-            "messages": tuple(state.messages),
-            "error": error,
-            "gap": gap or state.gap,
-            "metadata": dict(task.metadata),
-        },
-    )
+    fields = {
+        "task_id": task.task_id,
+        "run_id": run_id,
+        "status": status,
+        "answer": answer.text if answer else _words_left(state, status),
+        "output": answer.output if answer else None,
+        "reasoning": _reasoning(state, status, error),
+        "confidence": confidence(state, status),
+        "outcome": outcome(state, status),
+        "structured_trace": tuple(state.steps),
+        "limit_reached": limit or state.limit_reached,
+        "finish_reason": state.finish,
+        "usage": state.usage,
+        "seconds": state.active_seconds if seconds is None else seconds,
+        "model": state.model,
+        "messages": tuple(state.messages),
+        "error": error,
+        "gap": gap or state.gap,
+        "metadata": dict(task.metadata),
+    }
+    made: AgentResponse = unchecked(AgentResponse, fields)
     return made.with_labels(state.labels) if state.labels else made
 
 

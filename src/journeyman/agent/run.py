@@ -278,20 +278,18 @@ async def plan(run: Run) -> bool:
     planned = await run.planner.plan(run)
     if planned is None:
         return False
-    message = unchecked(
-        MessageReceived,
-        {
-            "iteration": iteration,
-            "text": planned.text,
-            "calls": planned.calls,
-            "usage": planned.usage,
-            "confidence": planned.confidence,
-            "model": planned.model,
-            "started": asked_at,
-            "finish": planned.finish,
-            "returned": planned.returned if planned.calls else None,
-        },
-    )
+    fields = {
+        "iteration": iteration,
+        "text": planned.text,
+        "calls": planned.calls,
+        "usage": planned.usage,
+        "confidence": planned.confidence,
+        "model": planned.model,
+        "started": asked_at,
+        "finish": planned.finish,
+        "returned": planned.returned if planned.calls else None,
+    }
+    message = unchecked(MessageReceived, fields)
     if planned.calls:
         await run.recorder.record(message, unchecked(CallsPlanned, {"iteration": iteration, "calls": planned.calls}))
     else:

@@ -328,18 +328,14 @@ class RunState:
         if turn.calls:
             self.finish = None  # whatever it was, there is something to go on with
             said = tuple(self._bearable(call, turn.records[call.id]) for call in turn.calls)
-            self.messages.append(
-                unchecked(
-                    Message,
-                    {
-                        "role": Role.ASSISTANT,
-                        "content": turn.text,
-                        "calls": said,
-                        "label": self.taint,
-                        "returned": turn.returned,
-                    },
-                )
-            )
+            values = {
+                "role": Role.ASSISTANT,
+                "content": turn.text,
+                "calls": said,
+                "label": self.taint,
+                "returned": turn.returned,
+            }
+            self.messages.append(unchecked(Message, values))
             self.fruitless = 0
         for call in turn.calls:
             record = turn.records[call.id]
@@ -364,23 +360,17 @@ class RunState:
         answer = answer_of(turn, data=self.wants_output) if fact.nudge is None else None
         if fact.nudge is None:
             self.conclusion = answer
-        self.steps.append(
-            unchecked(
-                ReasoningStep,
-                {
-                    "iteration": turn.iteration,
-                    "thought": fact.thought,
-                    "action": "call_tool" if turn.calls and answer is None else "finish",
-                    "calls": tuple(
-                        turn.records[call.id] for call in turn.calls if answer is None or call.tool_name != FINISH
-                    ),
-                    "observation": (answer.text if answer else "\n".join(told) or turn.text.strip()) or EMPTY,
-                    "timestamp": turn.asked_at,
-                    "duration_ms": fact.duration_ms,
-                    "finish_reason": turn.finish,
-                },
-            )
-        )
+        fields = {
+            "iteration": turn.iteration,
+            "thought": fact.thought,
+            "action": "call_tool" if turn.calls and answer is None else "finish",
+            "calls": tuple(turn.records[call.id] for call in turn.calls if answer is None or call.tool_name != FINISH),
+            "observation": (answer.text if answer else "\n".join(told) or turn.text.strip()) or EMPTY,
+            "timestamp": turn.asked_at,
+            "duration_ms": fact.duration_ms,
+            "finish_reason": turn.finish,
+        }
+        self.steps.append(unchecked(ReasoningStep, fields))
 
     def _note_invalid(self, turn: Turn, nudge: str | None) -> None:
         refused = [record for record in turn.records.values() if record.tool_name == FINISH and not record.success]
@@ -448,17 +438,15 @@ def _without_promise(message: Message) -> Message:
 def _answer(call: ToolCall, content: str, record: ToolCallRecord) -> Message:
     # A model may call a tool without saying which; that is answered, too, and every answer needs a name.
     name = call.tool_name or "unnamed"
-    return unchecked(
-        Message,
-        {
-            "role": Role.FUNCTION,
-            "content": content,
-            "name": name,
-            "call_id": call.id,
-            "label": record.label,
-            "media": record.media,
-        },
-    )
+    fields = {
+        "role": Role.FUNCTION,
+        "content": content,
+        "name": name,
+        "call_id": call.id,
+        "label": record.label,
+        "media": record.media,
+    }
+    return unchecked(Message, fields)
 
 
 def _decision_label(fact: events.ApprovalDecided) -> Label | None:

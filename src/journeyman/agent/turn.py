@@ -318,21 +318,14 @@ def numbered(
             theirs[unique] = call.id
             if isinstance(known, set):
                 known.add(call.id)
-        given.append(
-            _writable(
-                unchecked(
-                    ToolCall,
-                    {
-                        "id": unique,
-                        "tool_name": _name(call),
-                        "arguments": call.arguments,
-                        "malformed": call.malformed,
-                        "confidence": call.confidence,
-                    },
-                ),
-                bounded=bounded,
-            )
-        )
+        fields = {
+            "id": unique,
+            "tool_name": _name(call),
+            "arguments": call.arguments,
+            "malformed": call.malformed,
+            "confidence": call.confidence,
+        }
+        given.append(_writable(unchecked(ToolCall, fields), bounded=bounded))
     return tuple(given)
 
 
@@ -373,18 +366,14 @@ async def finish_step(
     run: Run, turn: Turn, *, nudge: str | None = None, rendered: dict[str, str] | None = None
 ) -> None:
     """Record that an iteration is over, as far as it got."""
-    await run.recorder.record(
-        unchecked(
-            StepFinished,
-            {
-                "iteration": turn.iteration,
-                "thought": turn.text.strip() or _composed_thought(turn),
-                "duration_ms": max(0.0, (run.clock.time() - turn.asked_at) * 1000),
-                "nudge": nudge,
-                "rendered": rendered,
-            },
-        )
-    )
+    fields = {
+        "iteration": turn.iteration,
+        "thought": turn.text.strip() or _composed_thought(turn),
+        "duration_ms": max(0.0, (run.clock.time() - turn.asked_at) * 1000),
+        "nudge": nudge,
+        "rendered": rendered,
+    }
+    await run.recorder.record(unchecked(StepFinished, fields))
 
 
 def _left_undone(run: Run) -> bool:

@@ -227,17 +227,15 @@ async def _prepared(
     playbook = options.get("playbook")
     journal = MemoryJournal() if (given_journal := options.get("journal")) is None else given_journal
     executor = in_process.of(library)
-    order = unchecked(
-        RunOrder,
-        {
-            "run_id": new_id("run"),
-            "agent": agent.snapshot,
-            "task": task,
-            "principal": options.get("principal") or task.principal,
-            "limits": options.get("limits") or NO_LIMITS,
-            "created_at": executor.clock.time(),
-        },
-    )
+    fields = {
+        "run_id": new_id("run"),
+        "agent": agent.snapshot,
+        "task": task,
+        "principal": options.get("principal") or task.principal,
+        "limits": options.get("limits") or NO_LIMITS,
+        "created_at": executor.clock.time(),
+    }
+    order = unchecked(RunOrder, fields)
     gate: ApprovalGate = NoApprover()
     if (approver := options.get("approver")) is not None:
         gate = AskApprover(approver, clock=executor.clock, waited=lambda seconds: prepared.postpone(seconds))

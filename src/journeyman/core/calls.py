@@ -133,14 +133,12 @@ class DataLabel(Entity):
 
     def joined(self, other: DataLabel) -> DataLabel:
         """The label of what holds both: as little trusted, and for as few, as either."""
-        return unchecked(
-            DataLabel,
-            {
-                "writer": "untrusted" if self.untrusted or other.untrusted else self.writer,
-                "readers": other.readers if other.private and not self.private else self.readers,
-                "source": self.source if self.untrusted or not other.untrusted else other.source,
-            },
-        )
+        fields = {
+            "writer": "untrusted" if self.untrusted or other.untrusted else self.writer,
+            "readers": other.readers if other.private and not self.private else self.readers,
+            "source": self.source if self.untrusted or not other.untrusted else other.source,
+        }
+        return unchecked(DataLabel, fields)
 
 
 class ArgumentLabel(DataLabel):

@@ -559,19 +559,14 @@ class Executor:
         self, current: CallInProgress, tool: AnyTool, frozen: FrozenArguments, timeout: float
     ) -> Outcome | Suspended:
         scope, call, policy = current.scope, current.call, current.scope.policy
-        await scope.recorder.record(
-            unchecked(
-                CallStarted,
-                {
-                    "call_id": call.id,
-                    "execution_id": current.execution_id,
-                    "tool_name": tool.name,
-                    "attempt": current.attempts,
-                    "arguments": frozen.arguments,
-                },
-            ),
-            sync=not tool.specification.read_only,
-        )
+        fields = {
+            "call_id": call.id,
+            "execution_id": current.execution_id,
+            "tool_name": tool.name,
+            "attempt": current.attempts,
+            "arguments": frozen.arguments,
+        }
+        await scope.recorder.record(unchecked(CallStarted, fields), sync=not tool.specification.read_only)
         watched = tool.schema.context_parameter is not None
         context = ToolContext(
             principal=scope.principal,
@@ -627,33 +622,31 @@ class Executor:
                 status, result, error = CallStatus.SUCCESS, value, None
             case Refusal(status, error):
                 result, cached, artifact, media = None, False, None, ()
-        record = unchecked(
-            ToolCallRecord,
-            {
-                "execution_id": current.execution_id,
-                "call_id": current.call.id,
-                "tool_name": current.call.tool_name,
-                "arguments": current.arguments,
-                "status": status,
-                "result": result,
-                "artifact": artifact,
-                "media": media,
-                "error": error,
-                "start_time": moment(current.started_at),
-                # From the monotonic clock, so that a step of the wall clock gives no negative duration.
-                "end_time": moment(current.started_at + self.clock.monotonic() - current.started_clock),
-                "attempts": current.attempts,
-                "cached": cached,
-                "risk": current.risk,
-                "confidence": current.call.confidence,
-                "approval_id": current.approval_id,
-                "correlation_id": current.scope.run_id,
-                "read_only": current.read_only,
-                "grounding": current.grounding,
-                "label": current.label,
-                "flow": current.flow,
-            },
-        )
+        fields = {
+            "execution_id": current.execution_id,
+            "call_id": current.call.id,
+            "tool_name": current.call.tool_name,
+            "arguments": current.arguments,
+            "status": status,
+            "result": result,
+            "artifact": artifact,
+            "media": media,
+            "error": error,
+            "start_time": moment(current.started_at),
+            # From the monotonic clock, so that a step of the wall clock gives no negative duration.
+            "end_time": moment(current.started_at + self.clock.monotonic() - current.started_clock),
+            "attempts": current.attempts,
+            "cached": cached,
+            "risk": current.risk,
+            "confidence": current.call.confidence,
+            "approval_id": current.approval_id,
+            "correlation_id": current.scope.run_id,
+            "read_only": current.read_only,
+            "grounding": current.grounding,
+            "label": current.label,
+            "flow": current.flow,
+        }
+        record = unchecked(ToolCallRecord, fields)
         await current.scope.recorder.record(unchecked(CallFinished, {"record": record}))
         return record
 

@@ -90,14 +90,12 @@ class MemoryPlaybooks:
 
     def _folded(self, domain: str, changes: Sequence[_Change], version: int | None = None) -> PlaybookState:
         latest = {key: bullet for _, changed in changes for key, bullet in changed.items()}
-        return unchecked(
-            PlaybookState,
-            {
-                "version": len(self._changes.get(domain, ())) if version is None else version,
-                "bullets": tuple(bullet for bullet in latest.values() if bullet is not None),
-                "removed": tuple(key for key, bullet in latest.items() if bullet is None),
-            },
-        )
+        fields = {
+            "version": len(self._changes.get(domain, ())) if version is None else version,
+            "bullets": tuple(bullet for bullet in latest.values() if bullet is not None),
+            "removed": tuple(key for key, bullet in latest.items() if bullet is None),
+        }
+        return unchecked(PlaybookState, fields)
 
 
 logger = logging.getLogger("journeyman.learning")
@@ -457,16 +455,14 @@ class Playbook:
         )
 
     def change_of(self, curator: Curator, reason: str) -> PlaybookChange:
-        return unchecked(
-            PlaybookChange,
-            {
-                "domain": self.domain,
-                "expected": self.version,
-                "bullets": tuple(curator.changed.values()),
-                "removed": tuple(curator.removed),
-                "reason": reason,
-            },
-        )
+        fields = {
+            "domain": self.domain,
+            "expected": self.version,
+            "reason": reason,
+            "bullets": tuple(curator.changed.values()),
+            "removed": tuple(curator.removed),
+        }
+        return unchecked(PlaybookChange, fields)
 
     async def _written(self, change: PlaybookChange) -> bool:
         try:

@@ -76,17 +76,15 @@ def read_answer(body: Mapping[str, Any], *, names: Mapping[str, str], model: str
         fragments = [{"function": message["function_call"]}]
     if len(fragments) > TURN_CALLS:
         raise too_many_calls(len(fragments))
-    return unchecked(
-        ModelResponse,
-        {
-            "text": text or as_text(message.get("refusal")),
-            "calls": tuple(read_call(fragment, names) for fragment in fragments if isinstance(fragment, dict)),
-            "usage": read_usage(body.get("usage")),
-            "model": as_text(body.get("model")) or model,
-            "finish": "refusal" if message.get("refusal") else FINISHES.get(as_text(choices[0].get("finish_reason"))),
-            "returned": _returned(message) if fragments else None,
-        },
-    )
+    fields = {
+        "text": text or as_text(message.get("refusal")),
+        "calls": tuple(read_call(fragment, names) for fragment in fragments if isinstance(fragment, dict)),
+        "usage": read_usage(body.get("usage")),
+        "model": as_text(body.get("model")) or model,
+        "finish": "refusal" if message.get("refusal") else FINISHES.get(as_text(choices[0].get("finish_reason"))),
+        "returned": _returned(message) if fragments else None,
+    }
+    return unchecked(ModelResponse, fields)
 
 
 def _returned(message: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -105,15 +103,13 @@ def read_call(fragment: Mapping[str, Any], names: Mapping[str, str]) -> ToolCall
         function = {}
     name = as_text(function.get("name"))[: TOOL_NAME_CHARS + 1]
     arguments, malformed = read_arguments(function.get("arguments"))
-    return unchecked(
-        ToolCall,
-        {
-            "id": as_text(fragment.get("id")),
-            "tool_name": names.get(name, name),
-            "arguments": arguments,
-            "malformed": malformed,
-        },
-    )
+    fields = {
+        "id": as_text(fragment.get("id")),
+        "tool_name": names.get(name, name),
+        "arguments": arguments,
+        "malformed": malformed,
+    }
+    return unchecked(ToolCall, fields)
 
 
 def read_arguments(written: Any) -> tuple[dict[str, Any], str | None]:
@@ -140,16 +136,14 @@ def read_arguments(written: Any) -> tuple[dict[str, Any], str | None]:
 def read_usage(reported: Any) -> Usage:
     if not isinstance(reported, dict):
         return Usage(requests=1)
-    return unchecked(
-        Usage,
-        {
-            "input_tokens": as_count(reported.get("prompt_tokens")),
-            "output_tokens": as_count(reported.get("completion_tokens")),
-            "requests": 1,
-            "cached_tokens": _detail(reported, "prompt_tokens_details", "cached_tokens"),
-            "reasoning_tokens": _detail(reported, "completion_tokens_details", "reasoning_tokens"),
-        },
-    )
+    fields = {
+        "input_tokens": as_count(reported.get("prompt_tokens")),
+        "output_tokens": as_count(reported.get("completion_tokens")),
+        "requests": 1,
+        "cached_tokens": _detail(reported, "prompt_tokens_details", "cached_tokens"),
+        "reasoning_tokens": _detail(reported, "completion_tokens_details", "reasoning_tokens"),
+    }
+    return unchecked(Usage, fields)
 
 
 def _detail(reported: Mapping[str, Any], group: str, name: str) -> int:

@@ -230,23 +230,21 @@ class ProviderModel(RemoteModel):
 
     def _read(self, response: ai.ModelResponse, conversation: ProviderRequest) -> ModelResponse:
         calls = conversation.remember(response)
-        return unchecked(
-            ModelResponse,
-            {
-                "text": "".join(part.content for part in response.parts if part.part_kind == "text"),
-                "calls": calls,
-                "usage": Usage(
-                    input_tokens=response.usage.input_tokens,
-                    output_tokens=response.usage.output_tokens,
-                    requests=1,
-                    cached_tokens=response.usage.cache_read_tokens,
-                    reasoning_tokens=response.usage.output_reasoning_tokens,
-                ),
-                "model": response.model_name or self.name,
-                "finish": _finish(response),
-                "returned": _returned(response) if calls else None,
-            },
-        )
+        fields = {
+            "text": "".join(part.content for part in response.parts if part.part_kind == "text"),
+            "calls": calls,
+            "usage": Usage(
+                input_tokens=response.usage.input_tokens,
+                output_tokens=response.usage.output_tokens,
+                requests=1,
+                cached_tokens=response.usage.cache_read_tokens,
+                reasoning_tokens=response.usage.output_reasoning_tokens,
+            ),
+            "model": response.model_name or self.name,
+            "finish": _finish(response),
+            "returned": _returned(response) if calls else None,
+        }
+        return unchecked(ModelResponse, fields)
 
     def _error(self, error: Any, seconds: float) -> ModelError:
         from pydantic_ai import exceptions

@@ -330,10 +330,8 @@ class Ledger:
         speaker, origin = utterance.speaker, utterance.origin
         if origin != "result" or type(speaker) is not CalledTool:
             return _unsaid(path, origin)
-        return unchecked(
-            ArgumentSource,
-            {"argument": path, "origin": origin, "call_id": speaker.call_id, "tool_name": speaker.tool_name},
-        )
+        fields = {"argument": path, "origin": origin, "call_id": speaker.call_id, "tool_name": speaker.tool_name}
+        return unchecked(ArgumentSource, fields)
 
     def _in_parts(self, lowered: str, *, identifier: bool) -> int | None:
         """The text that completes a value that stands nowhere as it is: each of its words was said there or before.

@@ -91,14 +91,12 @@ class FilePlaybooks:
         with _locked(folder):
             seen = self._caught_up(domain, folder)
         fresh = [key for key, at in seen.changed_at.items() if at > after or after == 0]
-        return unchecked(
-            PlaybookState,
-            {
-                "version": seen.version,
-                "bullets": tuple(seen.bullets[key] for key in fresh if key in seen.bullets),
-                "removed": tuple(key for key in fresh if key not in seen.bullets),
-            },
-        )
+        fields = {
+            "version": seen.version,
+            "bullets": tuple(seen.bullets[key] for key in fresh if key in seen.bullets),
+            "removed": tuple(key for key in fresh if key not in seen.bullets),
+        }
+        return unchecked(PlaybookState, fields)
 
     @_in_thread
     def commit(
