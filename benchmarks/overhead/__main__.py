@@ -26,6 +26,7 @@ def options() -> argparse.Namespace:
     parser.add_argument(
         "--contenders", nargs="+", choices=EVERYONE, default=EVERYONE, metavar="NAME", help=", ".join(EVERYONE)
     )
+    parser.add_argument("--repetitions", type=int, metavar="N", help=f"instead of {REPETITIONS}")
     return parser.parse_args()
 
 
@@ -35,7 +36,8 @@ def one_repetition(scenario: Scenario, base_url: str, contenders: list[Contender
     for contender in random.sample(contenders, len(contenders)):
         share = (PEER_SHARE if contender in PEERS else 1) * (QUICK_SHARE if quick else 1)
         workloads = {
-            name: workload.with_runs(max(workload.runs // share, 3)) for name, workload in scenario.workloads.items()
+            name: workload if scenario.once else workload.with_runs(max(workload.runs // share, 3))
+            for name, workload in scenario.workloads.items()
         }
         measured[contender] = contend(contender, base_url, workloads)
     return measured
@@ -46,8 +48,10 @@ def main() -> int:
     scenarios = [scenario for scenario in SCENARIOS if scenario.name in chosen.only]
     measured: Measured = {scenario.name: [] for scenario in scenarios}
     with serving() as base_url:
-        for number in range(QUICK_REPETITIONS if chosen.quick else REPETITIONS):
+        for number in range(chosen.repetitions or (QUICK_REPETITIONS if chosen.quick else REPETITIONS)):
             for scenario in scenarios:
+                if scenario.once and number:
+                    continue
                 print(f"repetition {number + 1}: {scenario.name}", file=sys.stderr)
                 contenders = [name for name in scenario.contenders if name in chosen.contenders]
                 measured[scenario.name].append(one_repetition(scenario, base_url, contenders, quick=chosen.quick))

@@ -19,12 +19,14 @@ NAMES = {
     "openai_agents": ("openai-agents", "openai-agents"),
     "pydantic_ai": ("pydantic-ai", "pydantic-ai-slim"),
 }
+HANG = "a tool hangs"
 COLUMNS = (
     ("CPU ms a step", "sequential", "steps", "cpu_ms_per_step"),
     ("at step 10", "growth", "long", "cpu_ms_at_10"),
     ("at step 200", "growth", "long", "cpu_ms_at_200"),
     ("100 runs at once, runs/s", "throughput", "runs", "runs_per_second"),
     ("200 tools, CPU ms a step", "tools", "200", "cpu_ms_per_step"),
+    (HANG, "hang", "run", "seconds"),
 )
 
 
@@ -70,11 +72,15 @@ def plot(rows: dict[str, list[float | None]]) -> str:
 
 
 def main() -> int:
-    rows = figures(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
+    document = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    rows = figures(document)
     print("| " + " | ".join(["", *(name for name, *_ in COLUMNS)]) + " |")
     print("|" + "---|" * (len(COLUMNS) + 1))
-    for contender, values in rows.items():
+    ended = {name: figures["run"]["ended"] for name, figures in document["scenarios"]["hang"]["repetitions"][0].items()}
+    for contender, (*values, hung) in rows.items():
         cells = ["–" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.2g}" for value in values]
+        waited = f"{hung or 0:.0f} s"
+        cells.append(f"goes on after {waited}" if ended[contender] else f"no answer in {waited}")
         print("| " + " | ".join([NAMES[contender][0] + version(contender), *cells]) + " |")
     PLOT.write_text(plot(rows), encoding="utf-8")
     return 0

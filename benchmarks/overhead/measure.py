@@ -46,10 +46,24 @@ def window_costs(marks: list[float], workload: Workload) -> dict[str, float]:
     }
 
 
+async def come_back(run: Run, workload: Workload) -> dict[str, float]:
+    """After how many seconds a run is back, and whether it went to its end; given up, it is not back."""
+    began = time.perf_counter()
+    try:
+        answer = await asyncio.wait_for(run(workload.script()), workload.patience)
+    except TimeoutError:
+        return {"back": False, "ended": False, "seconds": time.perf_counter() - began}
+    return {"back": True, "ended": answer == f"done {workload.turns}", "seconds": time.perf_counter() - began}
+
+
 async def measure(prepare: Prepare, base_url: str, workload: Workload) -> dict[str, float]:
     marks: list[float] = []
-    functions = toolbox(count=workload.tools_offered, marks=marks if workload.windows else None)
+    functions = toolbox(
+        count=workload.tools_offered, marks=marks if workload.windows else None, hangs=workload.tool == "hang"
+    )
     async with prepare(base_url, functions, workload) as run:
+        if workload.patience is not None:
+            return await come_back(run, workload)
         await batch(run, workload.with_runs(WARM_UP_RUNS))
         marks.clear()
         wall, cpu = time.perf_counter(), time.process_time()

@@ -17,6 +17,7 @@ SHOWN = {
     "throughput": {"runs_per_second": "runs/s", "cpu_ms_per_step": "CPU ms a step"},
     "parallel_async": {"wall_ms_per_run": "wall ms a run"},
     "parallel_sync": {"wall_ms_per_run": "wall ms a run"},
+    "hang": {"ended": "went to its end", "seconds": "seconds waited"},
 }
 USUALLY_SHOWN = {"cpu_ms_per_step": "CPU ms a step"}
 

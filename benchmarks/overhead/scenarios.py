@@ -29,10 +29,12 @@ class Workload:
     turns: int = 10
     width: int = 1
     at_once: int = 1
-    tool: Literal["add", "nap", "nap_sync"] = "add"
+    tool: Literal["add", "nap", "nap_sync", "hang"] = "add"
     tools_offered: int = 3
     windows: tuple[int, ...] = ()
     """Turns around which the CPU time of single turns is taken, from marks that the tool itself leaves."""
+    patience: float | None = None
+    """How many seconds a run is waited for; without it, to its end."""
 
     def script(self) -> str:
         return f"script: {self.turns} turns of {self.width} {self.tool}"
@@ -48,6 +50,8 @@ class Scenario:
     title: str
     workloads: dict[str, Workload]
     contenders: tuple[Contender, ...] = ALIKE
+    once: bool = False
+    """Measured in the first repetition alone: what comes of it does not depend on how fast the machine is."""
 
 
 SCENARIOS = (
@@ -71,7 +75,6 @@ SCENARIOS = (
         name="growth",
         title="one long run, around step 10 and around step 200",
         workloads={"steps": Workload(runs=15, turns=206, windows=(10, 200))},
-        contenders=BOTH,
     ),
     Scenario(
         name="tools",
@@ -95,6 +98,12 @@ SCENARIOS = (
             "1": Workload(runs=6, turns=1, tool="nap_sync"),
             "10": Workload(runs=6, turns=1, width=10, tool="nap_sync"),
         },
+    ),
+    Scenario(
+        name="hang",
+        title="a tool that never returns, called once, with everybody's own settings",
+        workloads={"run": Workload(runs=1, turns=1, tool="hang", patience=45)},
+        once=True,
     ),
 )
 

@@ -27,8 +27,11 @@ def filler(number: int) -> Function:
     return lookup
 
 
-def toolbox(*, count: int, marks: list[float] | None = None) -> list[Function]:
-    """`count` tools, the first three of which are called; `marks` gets the CPU time at each call of `add`."""
+def toolbox(*, count: int, marks: list[float] | None = None, hangs: bool = False) -> list[Function]:
+    """`count` tools, the first three of which are called; `marks` gets the CPU time at each call of `add`.
+
+    With `hangs` there is one more, which never returns.
+    """
 
     async def add(a: int, b: int) -> int:
         """Add two numbers.
@@ -61,7 +64,17 @@ def toolbox(*, count: int, marks: list[float] | None = None) -> list[Function]:
         time.sleep(milliseconds / 1000)
         return slot
 
-    return [add, nap, nap_sync, *map(filler, range(count - 3))]
+    async def hang(a: int, b: int) -> int:
+        """Wait for ever.
+
+        Args:
+            a: The first number.
+            b: The second number.
+        """
+        await asyncio.Event().wait()
+        return a + b
+
+    return [add, nap, nap_sync, *map(filler, range(count - 3)), *([hang] if hangs else [])]
 
 
 def schemas(functions: list[Function]) -> list[dict[str, Any]]:
@@ -78,7 +91,7 @@ def schemas(functions: list[Function]) -> list[dict[str, Any]]:
         "key": {"type": "string", "description": "The record's key, as printed on the form."},
         "limit": {"type": "integer", "default": 10, "description": "How many lines to return at most."},
     }
-    properties: dict[str, dict[str, Any]] = {"add": add, "nap": nap, "nap_sync": nap}
+    properties: dict[str, dict[str, Any]] = {"add": add, "hang": add, "nap": nap, "nap_sync": nap}
     return [
         {
             "type": "function",
