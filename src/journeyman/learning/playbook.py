@@ -458,9 +458,9 @@ class Playbook:
         fields = {
             "domain": self.domain,
             "expected": self.version,
-            "reason": reason,
             "bullets": tuple(curator.changed.values()),
             "removed": tuple(curator.removed),
+            "reason": reason,
         }
         return unchecked(PlaybookChange, fields)
 
