@@ -18,6 +18,7 @@ from journeyman.models.resolve import address_of, explain_choice, model_from_nam
 from journeyman.settings.problems import SettingsError
 from journeyman.settings.reading import read_settings
 from journeyman.testing import ScriptedServer, say
+from tests.marking import daily
 from tests.models.asking import Heard, asked
 from tests.models.provider_servers import AnthropicServer, BedrockServer, GoogleServer, ProviderServer, Silence
 
@@ -172,11 +173,12 @@ async def test_a_provider_of_openai_s_kind_is_asked_at_the_address_that_is_given
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
 
 
-async def test_an_answer_that_goes_on_is_one_request() -> None:
-    """Each pause is shorter than the limit on silence, all of them together are longer."""
+@pytest.mark.parametrize("count", daily(5, nightly=360))
+async def test_an_answer_that_goes_on_is_one_request(count: int) -> None:
+    """Each pause is shorter than the limit on silence, all of them together are longer: three minutes in the night."""
     import asyncio
 
-    words = ["One ", "word ", "after ", "the ", "other."]
+    words = [f"word {number} " for number in range(count)]
     asked_for = 0
 
     async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -202,7 +204,7 @@ async def test_an_answer_that_goes_on_is_one_request() -> None:
         async with model:
             answer = await model.respond(asked(), Heard())
         await closed.wait()
-    assert answer.text == "One word after the other."
+    assert answer.text == "".join(words)
     assert asked_for == 1
 
 
