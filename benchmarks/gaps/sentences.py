@@ -1,8 +1,9 @@
 """Plain sentences in two languages: what share of served ones is reported as a gap, and of unserved ones is missed.
 
 `sets/` has requests to four tools of research and to a shop's, written down before anything was tuned on them, and a
-voice assistant's own German test sentences, held out: half of its tools are offered, and then the other half. The
-English sentences of `benchmarks.embedded` count as well, those of its held-out kinds as held out.
+voice assistant's own German test sentences: half of its tools are offered, and then the other half; and German
+sentences of a public collection about alarms and leisure, held out. The English sentences of `benchmarks.embedded`
+count as well, those of its held-out kinds as held out.
 """
 
 import asyncio
@@ -10,12 +11,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.embedded.kinds import load
-from benchmarks.embedded.sets import FIRST_SENTENCES, HELD_OUT, SETS
+from benchmarks.embedded.sets import FIRST_SENTENCES, HELD_OUT, SETS, read_tools
 from journeyman import ToolSpecification, tool
 from journeyman.choosing import ranking
 from journeyman.choosing.gaps import ToolGapDetector
 from journeyman.retrieval.embedders import default_embedder
 
+FOLDER = Path(__file__).parent / "sets"
 MOST_FALSE, MOST_MISSED = 0.10, 0.05
 
 
@@ -44,24 +46,27 @@ def search_memory(query: str) -> str:
 
 
 RESEARCH = [each.specification for each in (web_search, read_file, get_current_time, search_memory)]
+CLOCK = read_tools(FOLDER / "clock.tools.json")
 OFFERED: dict[str, Sequence[ToolSpecification]] = {
     "research": RESEARCH,
     "shop": SETS["shop"],
     "voice": SETS["voice"],
     "first": SETS["voice"][::2],
     "second": SETS["voice"][1::2],
+    "clock": CLOCK[:5],
+    "leisure": CLOCK[5:],
 }
 Group = tuple[str, str, bool, Sequence[ToolSpecification], list[str]]
 """Half, language, whether a tool serves them, the tools, the sentences."""
 
 
 def groups() -> Iterator[Group]:
-    for name in ("research", "shop", "voice"):
-        text = (Path(__file__).parent / "sets" / f"{name}.txt").read_text(encoding="utf-8")
+    for name in ("research", "shop", "voice", "clock"):
+        text = (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
         for part in text.split("[")[1:]:
             title, _, rest = part.partition("]")
             tools = OFFERED.get(title[3:].partition("_")[0], OFFERED[name])
-            half = "held out" if name == "voice" else "tuning"
+            half = "held out" if name == "clock" else "tuning"
             yield half, title[:2], title.endswith("served"), tools, rest.split("\n")[1:-1]
     for kind in FIRST_SENTENCES:
         cases = load(kind)
