@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import ConfigurationError, JourneymanError
-from journeyman.tools.tool import Tool, why_not_registrable
+from journeyman.core.policy import check_permissions
+from journeyman.core.specification import ToolSpecification
+from journeyman.tools.tool import ForeignSchema, Tool, why_not_registrable
 
 logger = logging.getLogger("journeyman.tools")
 
@@ -21,6 +24,8 @@ Update: TypeAlias = Callable[[Mapping[str, Tool[..., Any]], Iterable[str]], None
 """Puts tools into a library and takes names out of it, as one change."""
 
 
+CONTEXT = "journeyman:context"
+"""Under which a call's context is handed over to what carries it out elsewhere, beside its arguments."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Seconds before a source that could not be opened is tried again: each time twice as long."""
 
@@ -58,6 +63,52 @@ class ToolSource(Protocol):
 
     async def close(self) -> None:
         """Let go of everything; a second time does nothing."""
+
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ServedTools:
+    """What sources have in common whose tools somebody else carries out. Theirs are ``name.tool``."""
+
+    name: str
+    timeout_seconds: float = 30.0
+    cache_seconds: float | None = None
+    category: str | None = None
+    permissions: Iterable[str] = ()
+    only: Iterable[str] | None = None
+    kind: ClassVar[str]
+    elsewhere: ClassVar[str]
+    example: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
+            raise self._wrong(f"a name has 1–32 letters, digits, '_' and '-', e.g. {self.example!r}")
+        if not 1 <= self.timeout_seconds <= 300:
+            raise self._wrong(f"timeout_seconds must be from 1 to 300, got {self.timeout_seconds:g}")
+        self.only = None if self.only is None else frozenset(self.only)
+        self.declared: dict[str, Any] = {"timeout_seconds": float(self.timeout_seconds)}
+        """What stands in every specification."""
+        self.declared |= {"category": self.category, "permissions": check_permissions(self.permissions)}
+
+    def _wrong(self, why: str) -> ConfigurationError:
+        return ConfigurationError(f"{self.kind} {self.name!r}: {why}")
+
+    def made_tool(
+        self, specification: ToolSpecification, function: Any, schema: ForeignSchema, *, cached: bool, retries: int = 0
+    ) -> Tool[..., Any]:
+        """A tool whose function is asynchronous, and takes the call's context beside its arguments."""
+        schema.context_parameter = CONTEXT
+        return Tool(
+            specification=specification,
+            function=function,
+            schema=schema,
+            cache_seconds=self.cache_seconds if cached else None,
+            retries=retries,
+            is_async=True,
+            runs_elsewhere=f"{self.elsewhere} {self.name!r}",
+        )
 
 
 @dataclass(frozen=True, slots=True)

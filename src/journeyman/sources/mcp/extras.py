@@ -15,7 +15,8 @@ from pydantic import TypeAdapter
 from journeyman.core.calls import ToolContext
 from journeyman.core.data import visible
 from journeyman.core.specification import ToolSpecification
-from journeyman.sources.mcp.tools import CONTEXT, prompt_value, resource_value
+from journeyman.sources.mcp.tools import prompt_value, resource_value
+from journeyman.tools.sources import CONTEXT
 from journeyman.tools.tool import ForeignSchema, Tool
 
 if TYPE_CHECKING:
@@ -154,15 +155,7 @@ def _tool(
         metadata={"mcp": {"server": source.fingerprint, "content": method.__name__}},
     )
     schema = ForeignSchema(specification.parameters, where=f"tool {name!r}")
-    schema.context_parameter = CONTEXT
-    return Tool(
-        specification=specification,
-        function=ContentTool(content, method),
-        schema=schema,
-        cache_seconds=source.cache_seconds if trusted else None,
-        is_async=True,
-        runs_elsewhere=f"the MCP server {source.name!r}",
-    )
+    return source.made_tool(specification, ContentTool(content, method), schema, cached=trusted)
 
 
 async def _all(connection: Connection, request: type[Any], result: type[Any], field: str) -> list[Any]:

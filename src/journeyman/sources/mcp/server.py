@@ -6,29 +6,29 @@ import asyncio
 import re
 import shlex
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from journeyman.core.data import MCP_MESSAGE_BYTES, MCP_PAGES, MCP_TOOLS, canonical_json, digest, visible
 from journeyman.core.errors import ConfigurationError, OutcomeUnknownError, ToolError
-from journeyman.core.policy import check_permissions
 from journeyman.sensitive.tokens import bare_url, redacted
-from journeyman.tools.sources import UnusableTool
+from journeyman.tools.sources import ServedTools, UnusableTool
 from journeyman.tools.tool import Tool
 
 if TYPE_CHECKING:
     from journeyman.sources.mcp.connection import Connection, Link
 
 PROTOCOLS = ("2025-11-25", "2026-07-28")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 _SHORTEST_SECRET = 6
 _LIST_PAUSE = 1.0
 """At least so many seconds lie between two lists, however often a server says that its tools have changed."""
 _MANY = 20
 
 
-class McpServer:
+@dataclass(kw_only=True, eq=False, repr=False)
+class McpServer(ServedTools):
     """The tools of an MCP server, under its name: ``time.get_current_time``.
 
     Give either ``command`` (started as a child process) or ``url`` (streamable HTTP). A child gets a clean environment
@@ -39,67 +39,45 @@ class McpServer:
     ``trust_annotations`` lets the server's hints lower a tool's risk; without it they can only raise it.
     """
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        command: Sequence[str] | None = None,
-        url: str | None = None,
-        env: Mapping[str, str] | None = None,
-        cwd: str | None = None,
-        headers: Mapping[str, str] | None = None,
-        auth: Any = None,
-        oauth: Mapping[str, Any] | None = None,
-        trust_annotations: bool = False,
-        timeout_seconds: float = 30.0,
-        start_seconds: float = 10.0,
-        cache_seconds: float | None = None,
-        category: str = "mcp",
-        permissions: Iterable[str] = (),
-        only: Iterable[str] | None = None,
-        resources: bool = True,
-        prompts: bool = True,
-        allow: Iterable[str] = (),
-        protocol: str | None = None,
-        message_bytes: int | None = None,
-    ) -> None:
-        where = f"MCP server {name!r}"
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise ConfigurationError(f"{where}: a name has 1–32 letters, digits, '_' and '-', e.g. 'files'")
+    command: Sequence[str] | None = None
+    url: str | None = None
+    env: Mapping[str, str] | None = None
+    cwd: str | None = None
+    headers: Mapping[str, str] | None = None
+    auth: Any = None
+    oauth: Mapping[str, Any] | None = None
+    trust_annotations: bool = False
+    start_seconds: float = 10.0
+    category: str | None = "mcp"
+    resources: bool = True
+    prompts: bool = True
+    allow: Iterable[str] = ()
+    protocol: str | None = None
+    message_bytes: int | None = None
+    kind, elsewhere, example = "MCP server", "the MCP server", "files"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        command, url = self.command, self.url
         if (command is None) == (url is None):
-            raise ConfigurationError(f"{where}: give either a command or a url")
+            raise self._wrong("give either a command or a url")
         if command is not None and (isinstance(command, str) or not command or not all(command)):
-            raise ConfigurationError(f"{where}: the command is a list, e.g. ['uvx', 'mcp-server-time']")
+            raise self._wrong("the command is a list, e.g. ['uvx', 'mcp-server-time']")
         if url is not None and not re.match(r"https?://[^/\s]", url):
-            raise ConfigurationError(f"{where}: the url must begin with http:// or https://, got {bare_url(url)!r}")
-        if url is None and (headers or auth or oauth):
-            raise ConfigurationError(f"{where}: headers, auth and oauth are for servers with a url")
-        if command is None and (env or cwd):
-            raise ConfigurationError(f"{where}: env and cwd are for servers with a command")
-        if not 1 <= timeout_seconds <= 300:
-            raise ConfigurationError(f"{where}: timeout_seconds must be from 1 to 300, got {timeout_seconds:g}")
-        self.name = name
-        self._command = None if command is None else tuple(map(str, command))
-        self._url = url
-        self._env, self._headers = dict(env or {}), dict(headers or {})
-        self._cwd = None if cwd is None else str(cwd)
-        self._auth, self._oauth = auth, None if oauth is None else dict(oauth)
-        self._start = float(start_seconds)
-        self._timeout = float(timeout_seconds)
-        self.trust_annotations, self.cache_seconds = trust_annotations, cache_seconds
-        self.fingerprint = digest(canonical_json([self._command, self._url, self._cwd]))
+            raise self._wrong(f"the url must begin with http:// or https://, got {bare_url(url)!r}")
+        if url is None and (self.headers or self.auth or self.oauth):
+            raise self._wrong("headers, auth and oauth are for servers with a url")
+        if command is None and (self.env or self.cwd):
+            raise self._wrong("env and cwd are for servers with a command")
+        self.allow = frozenset(self.allow)
+        if wrong := self.allow - {"sampling", "roots"}:
+            raise self._wrong(f"allow takes 'sampling' and 'roots', not {', '.join(sorted(wrong))}")
+        if self.protocol is not None and self.protocol not in PROTOCOLS:
+            raise self._wrong(f"protocol is {' or '.join(PROTOCOLS)}, got {self.protocol!r}")
+        self.command = None if command is None else tuple(map(str, command))
+        self.cwd = None if self.cwd is None else str(self.cwd)
+        self.fingerprint = digest(canonical_json([self.command, url, self.cwd]))
         """Of what is started or connected to: another server under the same name asks again."""
-        self.declared: dict[str, Any] = {"category": category, "permissions": check_permissions(permissions)}
-        """What stands in every specification."""
-        self.declared["timeout_seconds"] = self._timeout
-        self._only = None if only is None else frozenset(only)
-        self._resources, self._prompts = resources, prompts
-        self._allowed, self._protocol = frozenset(allow), protocol
-        if wrong := self._allowed - {"sampling", "roots"}:
-            raise ConfigurationError(f"{where}: allow takes 'sampling' and 'roots', not {', '.join(sorted(wrong))}")
-        if protocol is not None and protocol not in PROTOCOLS:
-            raise ConfigurationError(f"{where}: protocol is {' or '.join(PROTOCOLS)}, got {protocol!r}")
-        self._message_bytes = MCP_MESSAGE_BYTES if message_bytes is None else message_bytes
         self._connection: Connection | None = None
         self._known: dict[str, tuple[str, Tool[..., Any] | UnusableTool]] = {}
         """What was made of each listed tool, and of which text: what has not changed stays the same object."""
@@ -110,7 +88,7 @@ class McpServer:
     @property
     def where(self) -> str:
         """What is started or connected to, without what may be secret in it."""
-        return bare_url(self._url) if self._url is not None else visible(redacted(shlex.join(self._command or ())))
+        return bare_url(self.url) if self.url is not None else visible(redacted(shlex.join(self.command or ())))
 
     @property
     def protocol_version(self) -> str | None:
@@ -131,7 +109,7 @@ class McpServer:
         if connection.trouble is not None:
             raise ConfigurationError(connection.trouble)
         try:
-            async with asyncio.timeout(max(self._start, self._timeout)):
+            async with asyncio.timeout(max(self.start_seconds, self.timeout_seconds)):
                 listed = await self._pages(connection)
         except TimeoutError:
             raise ConfigurationError(f"the MCP server {self.name!r} took too long to list its tools") from None
@@ -172,39 +150,40 @@ class McpServer:
             raise ConfigurationError("MCP servers need the package 'mcp': pip install 'journeyman[mcp]'") from error
         from importlib.metadata import version
 
-        given = [*self._env.values(), *self._headers.values(), *(self._oauth or {}).values()]
+        given = [value for held in (self.env, self.headers, self.oauth) for value in (held or {}).values()]
         secrets = tuple(value for value in given if isinstance(value, str) and len(value) >= _SHORTEST_SECRET)
         return Connection(
             self.name,
             self.where,
             self._link,
-            start_seconds=self._start,
+            start_seconds=float(self.start_seconds),
             client=types.Implementation(name="journeyman", version=version("journeyman")),
-            allowed=self._allowed,
-            protocol=self._protocol,
+            allowed=frozenset(self.allow),
+            protocol=self.protocol,
             secrets=(*secrets, *(value.removeprefix("Bearer ") for value in secrets)),
         )
 
     def _link(self, on_list_changed: Callable[[], None]) -> Link:
         from journeyman.sources.mcp.guard import Guard
 
-        guard, most = Guard(on_list_changed), self._message_bytes
-        if self._command is not None:
+        guard = Guard(on_list_changed)
+        most = MCP_MESSAGE_BYTES if self.message_bytes is None else self.message_bytes
+        if self.command is not None:
             from journeyman.sources.mcp.stdio import StdioLink
 
-            return StdioLink(self._command, env=self._env, cwd=self._cwd, guard=guard, most=most)
+            return StdioLink(self.command, env=self.env or {}, cwd=self.cwd, guard=guard, most=most)
         from journeyman.sources.mcp.http import HttpLink, client_credentials
 
-        assert self._url is not None
-        auth = self._auth
-        if self._oauth is not None and "file" in self._oauth:
+        assert self.url is not None
+        auth = self.auth
+        if self.oauth is not None and "file" in self.oauth:
             from journeyman.sources.mcp.signing import BrowserAuth
 
             hint = f": journeyman mcp login {self.name}"
-            auth = BrowserAuth(self._url, Path(self._oauth["file"]), hint=hint)
-        elif self._oauth is not None:
-            auth = client_credentials(self._url, self._oauth)
-        return HttpLink(self._url, headers=self._headers, auth=auth, guard=guard, most=most)
+            auth = BrowserAuth(self.url, Path(self.oauth["file"]), hint=hint)
+        elif self.oauth is not None:
+            auth = client_credentials(self.url, self.oauth)
+        return HttpLink(self.url, headers=self.headers or {}, auth=auth, guard=guard, most=most)
 
     # --- listing
 
@@ -220,7 +199,7 @@ class McpServer:
         raise ConfigurationError(f"the MCP server {self.name!r} lists {why}")
 
     def _wanted(self, name: str) -> bool:
-        return self._only is None or any(fnmatchcase(name, only) for only in self._only)
+        return self.only is None or any(fnmatchcase(name, only) for only in self.only)
 
     def _made(self, listed: Sequence[Any], connection: Connection) -> Sequence[Tool[..., Any] | UnusableTool]:
         from journeyman.sources.mcp.extras import extra_tools
@@ -243,7 +222,7 @@ class McpServer:
             if item.name not in self._known:
                 self._known[item.name] = (text, tool)
             made.append(tool)
-        extras = extra_tools(connection, self, resources=self._resources, prompts=self._prompts)
+        extras = extra_tools(connection, self, resources=self.resources, prompts=self.prompts)
         for extra in extras:
             bare = extra.name.removeprefix(f"{self.name}.")
             if bare in names or not self._wanted(bare):

@@ -30,15 +30,13 @@ from journeyman.core.data import (
 from journeyman.core.errors import JourneymanError, ToolDefinitionError, ToolError
 from journeyman.core.policy import RiskLevel
 from journeyman.core.specification import ToolSpecification
-from journeyman.tools.sources import UnusableTool
+from journeyman.tools.sources import CONTEXT, UnusableTool
 from journeyman.tools.tool import ForeignSchema, Tool
 
 if TYPE_CHECKING:
     from journeyman.sources.mcp.connection import Connection
     from journeyman.sources.mcp.server import McpServer
 
-CONTEXT = "journeyman:context"
-"""Under which a call's context is handed over, beside its arguments."""
 _NAME = re.compile(r"[A-Za-z0-9_./-]+")
 _RESULT: TypeAdapter[Any] = TypeAdapter(types.CallToolResult | types.InputRequiredResult)
 _MANY_VALUES = 2_000
@@ -134,17 +132,10 @@ def _made(name: str, listed: types.Tool, connection: Connection, source: McpServ
     )
     where = f"tool {name!r}"
     output = None if returns is None else ForeignSchema(returns, where=where)
-    checked = ForeignSchema(parameters, where=where)
-    checked.context_parameter = CONTEXT
-    return Tool(
-        specification=specification,
-        function=RemoteTool(connection, listed.name, output, once=not specification.repeat_safe),
-        schema=checked,
-        cache_seconds=source.cache_seconds if read_only else None,
-        retries=1 if specification.repeat_safe else 0,  # a server that went away is back within seconds
-        is_async=True,
-        runs_elsewhere=f"the MCP server {source.name!r}",
-    )
+    checked, safe = ForeignSchema(parameters, where=where), specification.repeat_safe
+    function = RemoteTool(connection, listed.name, output, once=not safe)
+    # A server that went away is back within seconds.
+    return source.made_tool(specification, function, checked, cached=read_only, retries=int(safe))
 
 
 def graded(hints: types.ToolAnnotations, *, trusted: bool) -> tuple[RiskLevel | None, bool, bool]:

@@ -6,8 +6,8 @@ import asyncio
 import os
 import re
 from base64 import b64encode
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import partial
@@ -27,7 +27,7 @@ from journeyman.core.data import (
     visible,
 )
 from journeyman.core.errors import ConfigurationError, ErrorCategory, JourneymanError, OutcomeUnknownError, ToolError
-from journeyman.core.policy import RiskLevel, check_permissions
+from journeyman.core.policy import RiskLevel
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.words import word_lists
 from journeyman.sensitive.addresses import check_address
@@ -35,23 +35,23 @@ from journeyman.sensitive.references import resolve
 from journeyman.sensitive.tokens import bare_url
 from journeyman.sources.openapi.document import DOCUMENT_BYTES, Document, Operation, bundled, read, server_of, snake
 from journeyman.sources.openapi.request import Request, made_request
-from journeyman.tools.sources import UnusableTool
+from journeyman.tools.sources import CONTEXT, ServedTools, UnusableTool
 from journeyman.tools.tool import Tool
 
 if TYPE_CHECKING:
     import aiohttp
 
-CONTEXT = "journeyman:context"
 CONNECT_SECONDS = 10.0
 LONGEST_ERROR = 2_000
 MOST_REDIRECTS = 5
 _SHORTEST_SECRET = 6
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
+_ADDRESS = re.compile(r"https?://[^/\s?#]+[^\s?#]*$")
 _READS = ("GET", "HEAD", "OPTIONS")
 _LINK = re.compile(r'<([^<>]{1,2000})>\s*;[^,<]{0,200}?\brel="?next\b', re.IGNORECASE)
 
 
-class OpenApi:
+@dataclass(kw_only=True, eq=False, repr=False)
+class OpenApi(ServedTools):
     """The operations of an API, under its name: ``petstore.get_pet_by_id``.
 
     ``document`` is a file or an address, of OpenAPI 3.0 or 3.1. Calls go to ``base_url`` alone, unless given to the
@@ -60,42 +60,25 @@ class OpenApi:
     environment. ``only`` names operations, as the document does or as tools.
     """
 
-    def __init__(
-        self,
-        document: str | Path,
-        *,
-        name: str | None = None,
-        base_url: str | None = None,
-        auth: str | Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
-        only: Iterable[str] | None = None,
-        timeout_seconds: float = 30.0,
-        cache_seconds: float | None = None,
-        category: str | None = None,
-        permissions: Iterable[str] = (),
-        look_up: Callable[[str], str] | None = None,
-    ) -> None:
-        self._document = str(document)
-        self.name = re.sub(r"[^A-Za-z0-9_-]+", "_", Path(self._document).stem)[:32] if name is None else name
-        where = f"OpenAPI document {self.name!r}"
-        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
-            raise ConfigurationError(f"{where}: a name has 1–32 letters, digits, '_' and '-', e.g. 'petstore'")
-        if base_url is not None and not re.match(r"https?://[^/\s?#]+[^\s?#]*$", base_url):
-            why = f"the base_url must begin with http:// or https:// and have no query, got {bare_url(base_url)!r}"
-            raise ConfigurationError(f"{where}: {why}")
-        if not 1 <= timeout_seconds <= 300:
-            raise ConfigurationError(f"{where}: timeout_seconds must be from 1 to 300, got {timeout_seconds:g}")
-        self._given = base_url
-        self.base_url = base_url
-        """Where calls go; known at the latest when it is open."""
-        self._auth = {"": auth} if isinstance(auth, str) else dict(auth or {})
-        self._headers, self._look_up = (
-            dict(headers or {}),
-            look_up or partial(resolve, environ=os.environ, folder=Path()),
-        )
-        self._only = None if only is None else frozenset(only)
-        self._timeout, self._cache = float(timeout_seconds), cache_seconds
-        self._category, self._permissions = category or self.name, check_permissions(permissions)
+    document: str | Path = field(kw_only=False)
+    name: str = None  # type: ignore[assignment]  # unless given, that of the file
+    base_url: str | None = None
+    """Where calls go; known at the latest when it is open."""
+    auth: str | Mapping[str, str] | None = None
+    headers: Mapping[str, str] | None = None
+    look_up: Callable[[str], str] | None = None
+    kind, elsewhere, example = "OpenAPI document", "the API", "petstore"
+
+    def __post_init__(self) -> None:
+        self._document = str(self.document)
+        if self.name is None:
+            self.name = re.sub(r"[^A-Za-z0-9_-]+", "_", Path(self._document).stem)[:32]
+        self.category = self.category or self.name
+        super().__post_init__()
+        if self.base_url is not None and not _ADDRESS.match(self.base_url):
+            why = "the base_url must begin with http:// or https:// and have no query"
+            raise self._wrong(f"{why}, got {bare_url(self.base_url)!r}")
+        self._given = self.base_url
         self._tools: tuple[Tool[..., Any] | UnusableTool, ...] = ()
         self._session: aiohttp.ClientSession | None = None
 
@@ -115,8 +98,10 @@ class OpenApi:
 
         from journeyman.sensitive.fetching import guarded_connector
 
+        look_up = self.look_up or partial(resolve, environ=os.environ, folder=Path())
+        auth = {"": self.auth} if isinstance(self.auth, str) else self.auth
         secrets, headers = (
-            {name: self._look_up(text) for name, text in texts.items()} for texts in (self._auth, self._headers)
+            {name: look_up(text) for name, text in (texts or {}).items()} for texts in (auth, self.headers)
         )
         self._session = aiohttp.ClientSession(
             connector=guarded_connector(private=private),
@@ -171,7 +156,7 @@ class OpenApi:
         if self._given is not None:
             return self._given, True
         base = urljoin(self._document if "://" in self._document else "", server_of(root))
-        if not re.match(r"https?://[^/\s?#]+[^\s?#]*$", base):
+        if not _ADDRESS.match(base):
             shown = f"the OpenAPI document {self._document!r} names no server that can be called"
             raise ConfigurationError(f"{shown} ({bare_url(base)!r}): give a base_url")
         return base, urlsplit(base).netloc == urlsplit(self._document).netloc
@@ -180,13 +165,13 @@ class OpenApi:
 
     def _made(self, api: _Api) -> tuple[Tool[..., Any] | UnusableTool, ...]:
         made: list[Tool[..., Any] | UnusableTool] = []
-        unmet, known = set(self._only or ()), []
+        unmet, known = set(self.only or ()), []
         for item in api.document.operations(self.name):
             names = (item[0].partition(".")[2],) if isinstance(item, tuple) else (item.id, item.name)
             known.append(names[0])
-            fitting = {only for only in self._only or () if any(fnmatchcase(name, only) for name in names)}
+            fitting = {only for only in self.only or () if any(fnmatchcase(name, only) for name in names)}
             unmet -= fitting
-            if self._only is not None and not fitting:
+            if self.only is not None and not fitting:
                 continue
             if len(made) >= MCP_TOOLS:
                 raise ConfigurationError(f"the API {self.name!r} has more than {MCP_TOOLS:,} operations; use 'only'")
@@ -211,24 +196,14 @@ class OpenApi:
                 risk=RiskLevel.IRREVERSIBLE if operation.method == "DELETE" else None,
                 read_only=reads,
                 idempotent=reads or operation.idempotency is not None,
-                category=self._category,
-                permissions=self._permissions,
-                timeout_seconds=self._timeout,
+                **self.declared,
                 deprecated=operation.deprecated,
                 metadata={"openapi": {**told, "path": operation.path}},
             )
         except JourneymanError as error:
             return UnusableTool(name, visible(str(error)[:500]))
-        operation.checked.context_parameter = CONTEXT
-        return Tool(
-            specification=specification,
-            function=_Call(api, operation),
-            schema=operation.checked,
-            cache_seconds=self._cache if reads else None,
-            retries=1 if specification.repeat_safe else 0,
-            is_async=True,
-            runs_elsewhere=f"the API {self.name!r}",
-        )
+        retries, call = int(specification.repeat_safe), _Call(api, operation)
+        return self.made_tool(specification, call, operation.checked, cached=reads, retries=retries)
 
 
 def _is_read(operation: Operation) -> bool:
