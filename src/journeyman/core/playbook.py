@@ -437,35 +437,26 @@ class PlaybookDiff(Entity):
 def playbook_diff(domain: str, since: PlaybookState, to: PlaybookState) -> PlaybookDiff:
     """The bullets in which two states of a playbook differ: added first, then changed, then removed."""
     old, new = ({bullet.id: bullet for bullet in state.bullets} for state in (since, to))
-    added = [_alone(bullet, "added") for key, bullet in new.items() if key not in old]
-    changed = [_changed(old[key], bullet) for key, bullet in new.items() if key in old and old[key] != bullet]
-    removed = [_alone(bullet, "removed") for key, bullet in old.items() if key not in new]
-    found = (*added, *(item for item in changed if item.fields), *removed)
-    return PlaybookDiff(domain=domain, since=since.version, to=to.version, bullets=found)
+    added = [_difference("added", None, bullet) for key, bullet in new.items() if key not in old]
+    changed = [_difference("changed", old[key], bullet) for key, bullet in new.items() if key in old]
+    removed = [_difference("removed", bullet, None) for key, bullet in old.items() if key not in new]
+    differing = (*added, *(item for item in changed if item.fields), *removed)
+    return PlaybookDiff(domain=domain, since=since.version, to=to.version, bullets=differing)
 
 
-def _alone(bullet: PlaybookBullet, kind: Literal["added", "removed"]) -> BulletDiff:
-    side = "after" if kind == "added" else "before"
-    told = {"content", "state", "helpful_count", "harmful_count"}
-    fields = [FieldChange(field=name, **{side: value}) for name, value in _plain(bullet).items() if name in told]
-    return BulletDiff(
-        id=bullet.id, kind=kind, title=_title(bullet), principal_id=bullet.principal_id, fields=tuple(fields)
+def _difference(
+    kind: Literal["added", "changed", "removed"], old: PlaybookBullet | None, new: PlaybookBullet | None
+) -> BulletDiff:
+    [bullet, *_] = sides = [side for side in (new, old) if side is not None]
+    told = {"content", "state", "helpful_count", "harmful_count"} if len(sides) == 1 else None
+    before, after = (
+        {} if side is None or old == new else side.model_dump(mode="json", include=told, exclude=_BOOKKEEPING)
+        for side in (old, new)
     )
-
-
-def _changed(old: PlaybookBullet, new: PlaybookBullet) -> BulletDiff:
-    before, after = _plain(old), _plain(new)
-    fields = [
+    fields = tuple(
         FieldChange(field=name, before=before.get(name), after=after.get(name))
         for name in dict.fromkeys((*before, *after))
         if before.get(name) != after.get(name)
-    ]
-    return BulletDiff(id=new.id, kind="changed", title=_title(new), principal_id=new.principal_id, fields=tuple(fields))
-
-
-def _plain(bullet: PlaybookBullet) -> dict[str, Any]:
-    return bullet.model_dump(mode="json", exclude=_BOOKKEEPING)
-
-
-def _title(bullet: PlaybookBullet) -> str:
-    return " → ".join(bullet.tool_sequence) if isinstance(bullet, ToolCallingStrategy) else bullet.content
+    )
+    title = " → ".join(bullet.tool_sequence) if isinstance(bullet, ToolCallingStrategy) else bullet.content
+    return BulletDiff(id=bullet.id, kind=kind, title=title, principal_id=bullet.principal_id, fields=fields)

@@ -17,8 +17,8 @@ SHOWN = 300
 IN_NAME = "the address in the model's name"
 """Where the server's address is set, for models whose name holds it."""
 
-_CODE = re.compile(r"<(script|style)\b", re.IGNORECASE)
-_CODE_ENDS = {name: re.compile(f"</{name}[^<>]*>?", re.IGNORECASE) for name in ("script", "style")}
+_CODE = re.compile(r"<(script|style)\b.*?(?:</\1[^<>]*>?|\Z)", re.IGNORECASE | re.DOTALL)
+"""One that is not closed goes on to the end."""
 _TITLE = re.compile(r"<title[^<>]*>", re.IGNORECASE)
 _TITLE_ENDS = re.compile("</title", re.IGNORECASE)
 _TAG = re.compile("<[^<>]*>")
@@ -150,19 +150,6 @@ def plain_text(page: str) -> str:
         return page
     title = _TITLE.search(page)
     end = None if title is None else _TITLE_ENDS.search(page, title.end())
-    text = _TAG.sub(" ", _without_code(page)) if title is None or end is None else page[title.end() : end.start()]
+    text = _TAG.sub(" ", _CODE.sub(" ", page)) if title is None or end is None else page[title.end() : end.start()]
     # Cut first: more is never shown, and a number of thousands of digits is none that unescape() reads.
     return html.unescape(" ".join(text.split())[: 4 * SHOWN])
-
-
-def _without_code(page: str) -> str:
-    """The page without its scripts and styles; one that is not closed goes on to the end."""
-    kept: list[str] = []
-    at = 0
-    while begins := _CODE.search(page, at):
-        kept.append(page[at : begins.start()])
-        ends = _CODE_ENDS[begins[1].lower()].search(page, begins.end())
-        if ends is None:
-            return " ".join(kept)
-        at = ends.end()
-    return " ".join([*kept, page[at:]])

@@ -673,20 +673,15 @@ class _Call:
         # Texts in free words last: they may repeat a text out of which something was to be looked up.
         ordered = sorted(self._all, key=lambda item: _is_free(item[1], written(item[3])))
         doubts = [doubt for item in ordered[:MOST_VALUES] if (doubt := self._doubt(*item)) is not None]
+        flow, why = self.flow, ""
         if len(ordered) > MOST_VALUES:
-            why = f"more than {MOST_VALUES} values, too many to look at, and {self.flow.source} was read before"
-            doubts.append(Doubt("", why, self.flow.source))
-        if (
-            not doubts
-            and self.flow.made.get(self._made) == len(self.flow.requests)
-            and not self.specification.idempotent
-        ):
-            why = f"the same call was made before, you did not ask for it again, and {self.flow.source} was read"
-            doubts.append(Doubt("", why, self.flow.source))
-        if not doubts and not self.accounted:
-            source = self.flow.source
-            why = f"nothing you said asks for {self.name}, and {source} was read before"
-            doubts.append(Doubt("", why, source))
+            why = f"more than {MOST_VALUES} values, too many to look at, and {flow.source} was read before"
+        elif not doubts and flow.made.get(self._made) == len(flow.requests) and not self.specification.idempotent:
+            why = f"the same call was made before, you did not ask for it again, and {flow.source} was read"
+        elif not doubts and not self.accounted:
+            why = f"nothing you said asks for {self.name}, and {flow.source} was read before"
+        if why:
+            doubts.append(Doubt("", why, flow.source))
         self.from_person = not doubts
         return doubts
 
@@ -696,18 +691,14 @@ class _Call:
         if isinstance(value, bool) or _is_closed(schema, value, self._named_schemas):
             if not self._other_choice(schema, value) and not self._other_switch(path, name):
                 return None
-            source = flow.where(text) or flow.source
-            why = f"{path} '{_short(text)}' is not what you said, and {source} was read before"
-            return Doubt(path, why, source, text)
+            return self._not_theirs(path, text, "is not what you said")
         reference = refers(name) or is_identifier(name, value) or _is_recipient(name)
         if not text:
             return None
         if not reference and ((number := _is_number(value)) or is_when(text)):
             if not flow.instead(self, text, number=number):
                 return None
-            source = flow.where(text) or flow.source
-            why = f"{path} '{_short(text)}' stands in place of what you said, and {source} was read before"
-            return Doubt(path, why, source, text)
+            return self._not_theirs(path, text, "stands in place of what you said")
         if flow.person.has(text):
             return None
         free = not reference and _is_free(name, text)
@@ -719,13 +710,13 @@ class _Call:
         if (found := flow.looked_up(text, numbers)) is not None:
             self._looked_up = found
             return None
-        source = flow.where(text)
-        if source:
-            why = f"{path} '{_short(text)}' stands in {source}, not in your request"
-        else:
-            source = flow.source
-            why = f"{path} '{_short(text)}' is not in your request, and {source} was read before"
-        return Doubt(path, why, source, text)
+        if source := flow.where(text):
+            return Doubt(path, f"{path} '{_short(text)}' stands in {source}, not in your request", source, text)
+        return self._not_theirs(path, text, "is not in your request")
+
+    def _not_theirs(self, path: str, text: str, why: str) -> Doubt:
+        source = self.flow.where(text) or self.flow.source
+        return Doubt(path, f"{path} '{_short(text)}' {why}, and {source} was read before", source, text)
 
     def _other_choice(self, schema: Any, value: Any) -> bool:
         """Whether others name this choice, and the person another one."""

@@ -10,6 +10,7 @@ from typing import Any
 from journeyman.core.errors import SignatureError
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.words import patterns
+from journeyman.gram.references import schemas_in
 from journeyman.gram.signature import schema_differences, write_signature
 
 _LONGEST_SIDE = 300
@@ -72,19 +73,9 @@ def _texts(item: ToolSpecification) -> Iterable[tuple[str, str]]:
     """What a model reads of a tool besides names."""
     yield "the description", item.description[:_MOST_SEARCHED]
     for name, schema in item.parameters.get("properties", {}).items():
-        told = [text for text in _told(schema) if isinstance(text, str)]
-        yield f"the description of parameter {name!r}", "\n".join(told)[:_MOST_SEARCHED]
-
-
-def _told(schema: Any) -> Iterable[Any]:
-    stack = [schema]
-    while stack:
-        match stack.pop():
-            case dict() as found:
-                yield from (found.get(key) for key in ("description", "title"))
-                stack.extend(found.values())
-            case list() as items:
-                stack.extend(items)
+        told = (inner.get(key) for inner in schemas_in(schema) for key in ("description", "title"))
+        text = "\n".join(text for text in told if isinstance(text, str))
+        yield f"the description of parameter {name!r}", text[:_MOST_SEARCHED]
 
 
 # -- fitting

@@ -79,9 +79,9 @@ class ToolOptions(TypedDict, total=False):
     Whatever goes wrong in it, the result is shown in a general form; it has a second."""
 
 
-_NOT_IN_SPECIFICATION = frozenset(
-    ["retries", "cache_seconds", "repeatable", "isolation", "adapt", "hazard", "describe", "render", "keeps_labels"]
-)
+_CHECKED = ("retries", "cache_seconds", "describe", "render")
+_OF_TOOL = (*_CHECKED, "repeatable", "isolation", "adapt", "hazard", "keeps_labels")
+"""What the specification does not have."""
 _NONE_IS_UNSET = ("name", "description", "risk", "metadata")
 
 
@@ -116,7 +116,7 @@ def _make(function: Callable[..., Any], options: ToolOptions) -> Tool[..., Any]:
     fields |= {
         key: value
         for key, value in options.items()
-        if key not in _NOT_IN_SPECIFICATION and not (value is None and key in _NONE_IS_UNSET)
+        if key not in _OF_TOOL and not (value is None and key in _NONE_IS_UNSET)
     }
     if isinstance(fields["description"], str) and not fields["description"].strip():
         raise ToolDefinitionError(f"{where}: has no docstring; write one, or give tool(description=...)")
@@ -140,21 +140,18 @@ def _make(function: Callable[..., Any], options: ToolOptions) -> Tool[..., Any]:
         specification = specification.model_copy(update={"read_only": True})
     retries, cache_seconds = options.get("retries", 0), options.get("cache_seconds")
     check_options(where, retries=retries, cache_seconds=cache_seconds, read_only=specification.read_only)
+    own: dict[str, Any] = {name: value for name, value in options.items() if name in _OF_TOOL and name not in _CHECKED}
     made: Tool[..., Any] = Tool(
         specification=specification,
         function=function,
         schema=schema,
         retries=retries,
         cache_seconds=cache_seconds,
-        repeatable=options.get("repeatable", False),
-        keeps_labels=options.get("keeps_labels", False),
-        adapt=options.get("adapt"),
-        isolation=options.get("isolation", "thread"),
-        hazard=options.get("hazard"),
         is_async=is_async(function),
         unbound=unbound,
         describe=_checked_hook(where, "describe", options.get("describe"), "the arguments and the context"),
         render=_checked_hook(where, "render", options.get("render"), "the arguments and the result"),
+        **own,
     )
     _check_isolation(made, where)
     return made

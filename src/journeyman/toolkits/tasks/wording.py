@@ -131,18 +131,9 @@ def _cell(name: str, task: dict[str, Any]) -> str:
 
 
 def _filters_in_words(filters: dict[str, Any]) -> str:
-    parts = []
-    if filters.get("priority"):
-        parts.append(f"with {plain(filters['priority'])} priority")
-    if filters.get("tags"):
-        parts.append(f"tagged {', '.join(map(plain, filters['tags']))}")
-    if filters.get("text"):
-        parts.append(f"with *{plain(filters['text'], width=NAME_WIDTH)}*")
-    if filters.get("due_after"):
-        parts.append(f"due from {plain(filters['due_after'])}")
-    if filters.get("due_before"):
-        parts.append(f"due by {plain(filters['due_before'])}")
-    return "".join(f" {part}" for part in parts)
+    said = {"priority": " with {} priority", "tags": " tagged {}", "text": " with *{}*"}
+    said |= {"due_after": " due from {}", "due_before": " due by {}"}
+    return "".join(form.format(_value(name, filters[name])) for name, form in said.items() if filters.get(name))
 
 
 def _change(field: str, before: Any, after: Any) -> str:
