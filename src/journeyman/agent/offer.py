@@ -393,7 +393,3 @@ def find_tools_tool(find: Find) -> Tool[..., Any]:
         return {"found": found}
 
     return _builtin(FIND_TOOLS, find_tools)
-
-
-def _line(description: str) -> str:
-    return one_line(description.strip().partition("\n")[0], most=LONGEST_LINE)

@@ -33,7 +33,6 @@ from journeyman.core.runs import LimitName, Limits, RunStatus, TaskInput, ToolCa
 from journeyman.execution.checks import reads_label
 from journeyman.execution.executor import CallScope, Executor
 from journeyman.execution.outcome import Refusal, Suspended, own_words
-from journeyman.execution.recorder import Recorder
 from journeyman.provenance.flow import default_reads, label_for
 from journeyman.provenance.ledger import Ledger
 
@@ -57,14 +56,12 @@ class Planner(Protocol):
         """What the arguments of its calls may have come from; None where that is not asked."""
 
 
-@dataclass(slots=True)
-class Run:
+@dataclass(slots=True, kw_only=True, eq=False)
+class Run(CallScope):
     """What belongs to one run. The loop reads it; facts change its state."""
 
     agent: Agent
     executor: Executor
-    calls: CallScope
-    """What its calls need of it. ``scope`` is the same, with what only the first facts tell."""
     state: RunState
     limits: Limits
     """What holds: a field that is None is no limit."""
@@ -90,15 +87,7 @@ class Run:
 
     @property
     def id(self) -> str:
-        return self.calls.run_id
-
-    @property
-    def recorder(self) -> Recorder:
-        return self.calls.recorder
-
-    @property
-    def policy(self) -> Policy:
-        return self.calls.policy
+        return self.run_id
 
     @property
     def clock(self) -> Clock:
@@ -111,11 +100,12 @@ class Run:
 
     @property
     def scope(self) -> CallScope:
+        """The same for its calls, with what only the first facts tell."""
         if not self._begun:
             self._begun = True
-            self.calls.ledger = self.planner.ledger(self)
-            self.calls.advice = [item for item in self.state.advice if not item.holdout]
-        return self.calls
+            self.ledger = self.planner.ledger(self)
+            self.advice = [item for item in self.state.advice if not item.holdout]
+        return self
 
     @property
     def said(self) -> list[str]:
@@ -123,7 +113,7 @@ class Run:
         said = () if self.state.task is None else self.state.task.metadata.get(SAID, ())
         return [text for text in said if isinstance(text, str)]
 
-    def ledger(self) -> Ledger:
+    def new_ledger(self) -> Ledger:
         """What arguments may have come from: besides what was said, the caller's own words to the model.
 
         What a playbook advises vouches for nothing.
@@ -145,15 +135,15 @@ class Run:
 
     @property
     def overdue(self) -> bool:
-        return self.calls.deadline is not None and self.clock.monotonic() >= self.calls.deadline
+        return self.deadline is not None and self.clock.monotonic() >= self.deadline
 
     def remaining(self) -> float | None:
-        return None if self.calls.deadline is None else self.calls.deadline - self.clock.monotonic()
+        return None if self.deadline is None else self.deadline - self.clock.monotonic()
 
     def postpone(self, seconds: float) -> None:
         """Move the deadline, for calls under way as well: the time a person takes is not the run's."""
-        if self.calls.deadline is not None:
-            self.calls.deadline += seconds
+        if self.deadline is not None:
+            self.deadline += seconds
 
     def reads(self, tool_name: str) -> bool:
         """Whether a tool only reads; what does not exist changes nothing either."""
@@ -162,8 +152,8 @@ class Run:
 
     def refresh(self) -> None:
         """Take over what has changed since the last step: rules, tools, and whether there is something to read on."""
-        if self.rules is not None and (policy := self.rules()) is not self.calls.policy:
-            self.calls.policy = policy
+        if self.rules is not None and (policy := self.rules()) is not self.policy:
+            self.policy = policy
             self.offer.limit_to(policy.max_offered_tools)
         if self.state.cut_results:
             limit = self.policy.max_result_chars
@@ -226,7 +216,7 @@ async def advance(run: Run) -> None:
     finally:
         run.state.let_go()
         # It asks the run: an ended one is freed at once, and not by a collection that goes through everybody's objects.
-        run.calls.ledger, run.calls.flow, run._begun = None, None, False
+        run.ledger, run.flow, run._begun = None, None, False
 
 
 async def _advance(run: Run) -> None:

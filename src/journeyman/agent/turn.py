@@ -23,10 +23,10 @@ from journeyman.core.data import (
     storable_json,
     unchecked,
 )
-from journeyman.core.errors import ErrorCategory, ModelError
+from journeyman.core.errors import ErrorCategory, JourneymanError, ModelError
 from journeyman.core.events import StepFinished, StepRestarted, TextDelta
 from journeyman.core.playbook import ADVICE, DEMONSTRATION, Advice
-from journeyman.core.protocols import Model, ModelRequest, ModelResponse
+from journeyman.core.protocols import Deltas, Model, ModelRequest, ModelResponse
 from journeyman.core.runs import Message, Role, ToolCall
 from journeyman.core.specification import FINISH, RESERVED_NAMES
 from journeyman.core.words import stands_in
@@ -56,6 +56,16 @@ MOST_FRUITLESS = 3
 _OURS = re.compile(r"call_\d+_\d+")
 _sendable = re.compile(r"[!-~]{1,64}").fullmatch
 """Ids of a model's server that are sent back to it; instead of others, ours is."""
+
+
+class NoModel:
+    """In the model's place where none may be asked, and why not."""
+
+    def __init__(self, error: JourneymanError) -> None:
+        self._error = error
+
+    async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:
+        raise self._error.with_traceback(None)
 
 
 class ModelPlanner:
@@ -98,13 +108,12 @@ class ModelPlanner:
         return run.state.guard.refusal(turn.iteration, call, reads=run.reads)
 
     def ledger(self, run: Run) -> Ledger | None:
-        return run.ledger()
+        return run.new_ledger()
 
     async def _respond(self, run: Run) -> ModelResponse | None:
         deltas = _Deltas(run, run.iteration) if run.wants_text else None
         if not run.instruction:
-            scope = run.calls
-            context = ToolContext[Any](principal=scope.principal, run_id=run.id, deps=scope.deps)
+            context = ToolContext[Any](principal=run.principal, run_id=run.id, deps=run.deps)
             run.instruction = await run.agent.instruction_for(context)
         self._asking = run
         request = await self._with_media(run, self.request(run))

@@ -18,39 +18,21 @@ from journeyman.agent.agent import Agent, Verify
 from journeyman.agent.offer import Offer
 from journeyman.agent.run import NO_LIMITS, Planner, Run, effective_limits
 from journeyman.agent.state import RunState
-from journeyman.agent.turn import ModelPlanner
+from journeyman.agent.turn import ModelPlanner, NoModel
 from journeyman.app.finding import DefaultRanker, find_gap, is_served, tools_with_chances
 from journeyman.core.calls import Caller
 from journeyman.core.data import FORMAT, LOG_FIELDS, Latest, canonical_json
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.events import (
-    Fact,
-    RunForked,
-    RunResumed,
-    RunStarted,
-    StepRestarted,
-    StrategiesInjected,
-    read_fact,
-)
+from journeyman.core.events import Fact, RunForked, RunResumed, RunStarted, StepRestarted, StrategiesInjected, read_fact
 from journeyman.core.model_settings import AUTO, ModelSettings
 from journeyman.core.playbook import Advice, StrategySource
 from journeyman.core.policy import WRITE_ALL, Policy, Principal
-from journeyman.core.protocols import (
-    ApprovalGate,
-    Clock,
-    Deltas,
-    Journal,
-    Listener,
-    Model,
-    ModelRequest,
-    ModelResponse,
-    SystemClock,
-)
+from journeyman.core.protocols import ApprovalGate, Clock, Journal, Listener, Model, SystemClock
 from journeyman.core.runs import Limits, Message, SessionHistory, TaskInput
 from journeyman.core.specification import Environment
 from journeyman.core.storing import Fork, Origin, RunOrder, own_run_id
 from journeyman.execution.checks import LocalBreaker, LocalLimiter, ResultCache
-from journeyman.execution.executor import CallScope, Executor
+from journeyman.execution.executor import Executor
 from journeyman.execution.invoke import Invoker
 from journeyman.execution.recorder import MemoryJournal, Recorder
 from journeyman.execution.threads import default_pool
@@ -317,28 +299,27 @@ def build(
         from journeyman.telemetry.spans import TracedJournal
 
         journal = TracedJournal(journal, "postgresql" if shared.store.shared_limits else "sqlite")
+    recorder = Recorder(
+        order.run_id,
+        journal,
+        clock=clock,
+        fold=state.apply,
+        listeners=listeners,
+        seq=seq,
+        format=lambda: FORMAT if shared is None else shared.format,
+    )
     return Run(
         agent=agent,
         executor=executor,
-        calls=CallScope(
-            run_id=order.run_id,
-            recorder=Recorder(
-                order.run_id,
-                journal,
-                clock=clock,
-                fold=state.apply,
-                listeners=listeners,
-                seq=seq,
-                format=lambda: FORMAT if shared is None else shared.format,
-            ),
-            tools=offer.tools,
-            policy=policy,
-            gate=gate,
-            principal=order.principal,
-            deadline=None if limits.seconds is None else clock.monotonic() + limits.seconds - state.active_seconds,
-            around=None if spans is None else spans.running,
-            deps=deps,
-        ),
+        run_id=order.run_id,
+        recorder=recorder,
+        tools=offer.tools,
+        policy=policy,
+        gate=gate,
+        principal=order.principal,
+        deadline=None if limits.seconds is None else clock.monotonic() + limits.seconds - state.active_seconds,
+        around=None if spans is None else spans.running,
+        deps=deps,
         state=state,
         limits=limits,
         offer=offer,
@@ -448,13 +429,6 @@ class AuditedJournal(MemoryJournal):
 
 
 # --- runs over a store
-
-
-class NoModel:
-    """In the model's place where a run is only settled or cancelled: that must work without tools and a model."""
-
-    async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:
-        raise ConfigurationError("this run was loaded to be settled or cancelled, not to be advanced")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -581,7 +555,9 @@ class Shared:
 
     def _planner(self, order: RunOrder, agent: Agent, *, advancing: bool) -> Planner:
         if not advancing:
-            return ModelPlanner(NoModel())
+            # That must work without tools and a model.
+            why = "this run was loaded to be settled or cancelled, not to be advanced"
+            return ModelPlanner(NoModel(ConfigurationError(why)))
         if order.chain:
             from journeyman.app.chains import ChainPlanner
 

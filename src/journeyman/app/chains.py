@@ -214,7 +214,7 @@ class ChainPlanner:
         return None
 
     def ledger(self, run: Run) -> Ledger | None:
-        return run.ledger() if run.said else None
+        return run.new_ledger() if run.said else None
 
 
 class OneCall(ChainPlanner):

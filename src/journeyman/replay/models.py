@@ -23,7 +23,7 @@ from journeyman.replay.diff import diff
 from journeyman.replay.playing import play
 from journeyman.replay.recording import RecordedStep, Recording
 from journeyman.replay.report import ReplayReport, Share, Tally
-from journeyman.replay.stage import NotModel, Today
+from journeyman.replay.stage import NOT_ASKED, Today
 
 Mode: TypeAlias = Literal["steps", "free"]
 CONCURRENCY = 4
@@ -135,7 +135,7 @@ def seen(recording: Recording, today: Today, at: int) -> tuple[RecordedStep, Mod
     step = next((step for step in recording.steps if step.message.iteration == at), None)
     if step is None:
         raise ConfigurationError(f"run {recording.run_id!r} has no step {at}: it has {len(recording.steps)}")
-    planner = ModelPlanner(NotModel())
+    planner = ModelPlanner(NOT_ASKED)
     run = _before(today.stage(recording, planner=lambda: planner), recording.facts[: step.before])
     return step, planner.request(run)
 

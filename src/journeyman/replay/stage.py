@@ -14,7 +14,7 @@ from journeyman.agent.agent import Agent
 from journeyman.agent.offer import Offer
 from journeyman.agent.run import Planner, Run, effective_limits
 from journeyman.agent.state import RunState, Turn, decision_of
-from journeyman.agent.turn import ModelPlanner
+from journeyman.agent.turn import ModelPlanner, NoModel
 from journeyman.core.approvals import Approval, Decision
 from journeyman.core.calls import ArtifactStore, CallStatus, ToolCallRecord, ToolContext
 from journeyman.core.data import Latest, canonical_json
@@ -22,11 +22,11 @@ from journeyman.core.errors import ErrorCategory, ModelError
 from journeyman.core.events import ApprovalDecided, Fact, RunStarted, StrategiesInjected
 from journeyman.core.playbook import StrategySource
 from journeyman.core.policy import Policy, RateLimit
-from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse, SystemClock
+from journeyman.core.protocols import ModelResponse, SystemClock
 from journeyman.core.runs import TaskInput, ToolCall
 from journeyman.core.specification import FIND_TOOLS, RESERVED_NAMES, ToolSpecification
 from journeyman.execution.checks import LocalBreaker, ResultCache
-from journeyman.execution.executor import CallScope, Executor
+from journeyman.execution.executor import Executor
 from journeyman.execution.invoke import Invoker
 from journeyman.execution.outcome import Refusal, Success, refuse
 from journeyman.execution.recorder import MemoryJournal, Recorder
@@ -42,18 +42,16 @@ MOST_BOUND = 100
 """Agents whose tools are kept ready for further runs."""
 
 
-class NotModel:
-    """In the model's place where none may be asked."""
-
-    async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:
-        raise ModelError("NO_MODEL", "a replay of recorded calls asks no model", category=ErrorCategory.SYSTEM_ERROR)
+NOT_ASKED = NoModel(
+    ModelError("NO_MODEL", "a replay of recorded calls asks no model", category=ErrorCategory.SYSTEM_ERROR)
+)
 
 
 class RecordedPlanner(ModelPlanner):
     """Says again what the model has said, step by step; of a chain, whoever wrote it."""
 
     def __init__(self, recording: Recording) -> None:
-        super().__init__(NotModel())
+        super().__init__(NOT_ASKED)
         self._chain = recording.is_chain
         self._messages = {step.message.iteration: step.message for step in recording.steps}
 
@@ -252,14 +250,12 @@ class Today:
         return Run(
             agent=bound.agent,
             executor=executor,
-            calls=CallScope(
-                run_id=recording.run_id,
-                recorder=Recorder(recording.run_id, journal or MemoryJournal(), clock=clock, fold=state.apply),
-                tools=offer.tools,
-                policy=policy,
-                gate=gate or RecordedGate(recording),
-                principal=started.principal,
-            ),
+            run_id=recording.run_id,
+            recorder=Recorder(recording.run_id, journal or MemoryJournal(), clock=clock, fold=state.apply),
+            tools=offer.tools,
+            policy=policy,
+            gate=gate or RecordedGate(recording),
+            principal=started.principal,
             state=state,
             limits=effective_limits(started.limits, started.task, bound.agent),
             offer=offer,
