@@ -18,10 +18,10 @@ from journeyman.core.calls import ToolCallRecord
 from journeyman.core.data import digest
 from journeyman.core.errors import ConfigurationError, JourneymanError, SessionTakenError
 from journeyman.core.events import Fact
-from journeyman.core.gaps import Gap, ToolGapReport
+from journeyman.core.gaps import ToolGapReport
 from journeyman.core.policy import ANY_PRINCIPAL, WRITE_ALL, Principal, PrincipalFilter
 from journeyman.core.protocols import beside
-from journeyman.core.runs import UNFINISHED, AgentResponse, Message, RunStatus, SessionRow
+from journeyman.core.runs import UNFINISHED, AgentResponse, RunStatus, SessionRow
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.storing import RunOrder, RunRow, own_run_id
 from journeyman.core.words import words as core_words
@@ -176,7 +176,8 @@ class Desk:
         return only or (ANY_PRINCIPAL if self._reads_all(also) else self.principal.id)
 
     @property
-    def _changeable(self) -> PrincipalFilter:
+    def changeable(self) -> PrincipalFilter:
+        """Whose sessions the principal may change."""
         return ANY_PRINCIPAL if self.principal.may(WRITE_ALL) else self.principal.id
 
     def must_hold(self, permission: str) -> None:
@@ -314,14 +315,6 @@ class Desk:
             return
         self._must_own((await self.session(session_id)).principal_id)
 
-    async def rename_session(self, session_id: str, title: str) -> SessionRow:
-        """Give a session a title."""
-        await self.must_own_session(session_id)
-        whose = self._changeable
-        if not await self._store.conversations.rename(session_id, title, by=self.principal.id, principal_id=whose):
-            raise NotFoundError("session", session_id)
-        return await self.session(session_id)
-
     @asynccontextmanager
     async def begins_in(self, session_id: str) -> AsyncIterator[None]:
         """Around the start of a run in a session, which may be new. It is refused where the session is another's."""
@@ -331,15 +324,10 @@ class Desk:
         except SessionTakenError:  # somebody has begun it since it was looked at
             raise NotFoundError("session", session_id) from None
 
-    async def messages(self, session_id: str, *, offset: int, limit: int) -> Sequence[Message]:
-        """What was said in a session the principal may see, in order."""
-        kept = self._store.conversations
-        return await kept.messages(session_id, offset=offset, limit=limit, principal_id=self.visible())
-
     async def delete_session(self, session_id: str) -> None:
         """Forget a session of which no run is unfinished."""
         await self.must_own_session(session_id)
-        whose = self._changeable
+        whose = self.changeable
         if await self._store.conversations.delete(session_id, by=self.principal.id, principal_id=whose):
             return
         if await self._store.runs.list(statuses=UNFINISHED, session_id=session_id, limit=1):
@@ -394,12 +382,6 @@ class Desk:
         return self.principal.may(DECIDE) or (approval.question is not None and own)
 
     # --- gaps
-
-    async def gap(self, key: str) -> Gap:
-        found = await self.app.gaps.get(key, principal_id=self.visible(GAPS_WRITE))
-        if found is None:
-            raise NotFoundError("gap", key)
-        return found
 
     async def miss_tool(self, name: str) -> None:
         """Somebody called a tool by a name that no tool has."""

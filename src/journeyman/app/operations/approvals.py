@@ -12,20 +12,20 @@ from pydantic import BaseModel, ConfigDict, Field
 from journeyman.app import rendered
 from journeyman.app.desk import DECIDE, READ_AUDIT, Desk, NotFoundError
 from journeyman.app.operations.table import (
+    PAGE,
     PAGE_SIZE,
-    After,
     Body,
+    Following,
     Id,
     Limit,
     Object,
-    Offset,
     OfPrincipal,
     OfSession,
     Page,
+    Paged,
+    Paging,
     Sought,
     operation,
-    paged,
-    part_of,
     read_object,
     refused,
 )
@@ -128,9 +128,7 @@ async def list_approvals(
     q: Annotated[
         Sought, Field(max_length=200, description="Only those in whose question each of these words occurs.")
     ] = "",
-    limit: Limit = PAGE_SIZE,
-    after: After = None,
-    offset: Offset = 0,
+    paging: Paged = PAGE,
 ) -> Approvals:
     await desk.app.approvals.expire()
     asked = {
@@ -141,7 +139,7 @@ async def list_approvals(
     }
     kept = desk.app.store.approvals
     read = partial(kept.list, newest_first=status in ("decided", "expired"))
-    rows, page = await paged(read, kept.count, asked, after=after, limit=limit, offset=offset)
+    rows, page = await paging.read(read, kept.count, asked)
     runs = await desk.app.store.runs.named([row.run_id for row in rows])
     return Approvals.model_construct(
         approvals=[AskedApproval.model_construct(**dict(row), **_about(runs.get(row.run_id))) for row in rows], **page
@@ -190,11 +188,9 @@ async def deny(desk: Desk, approval_id: Id, body: Denying) -> Approval:
 
 
 @operation("grants.list", "What is allowed without asking, by session", permission=DECIDE)
-async def list_grants(
-    desk: Desk, *, session_id: OfSession = None, limit: Limit = PAGE_SIZE, after: After = None
-) -> Grants:
+async def list_grants(desk: Desk, *, session_id: OfSession = None, paging: Following = PAGE) -> Grants:
     found = await desk.app.approvals.grants(session_id=session_id)
-    rows, page = part_of(found, limit, after, key=lambda item: item.id)
+    rows, page = paging.of(found, key=lambda item: item.id)
     return Grants(grants=rows, **page)
 
 
@@ -217,7 +213,7 @@ async def list_audit(
     """Each row's hash covers the row and the hash before it; its mac, where there is a key, that hash and the mac
     before it."""
     log = desk.app.store.audit
-    rows, page = await paged(log.list, log.count, {"actor": actor, "kind": kind}, after=after, limit=limit, key="seq")
+    rows, page = await Paging(limit, after).read(log.list, log.count, {"actor": actor, "kind": kind}, key="seq")
     return Audit(rows=rows, **page)
 
 

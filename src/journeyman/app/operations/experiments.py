@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from pydantic_core import from_json
 
 from journeyman.app.desk import EXPERIMENTS_WRITE, Desk, InvalidInputError, NotFoundError
-from journeyman.app.operations.table import PAGE_SIZE, After, Body, Id, Limit, Offset, Page, operation, paged
+from journeyman.app.operations.table import PAGE, Body, Id, Page, Paged, operation
 from journeyman.app.splits import Split
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.storing import ExperimentRow, StoredExperiment
@@ -46,14 +46,12 @@ class SplitChange(Body):
 
 
 @operation("experiments.list", "Live experiments and reports")
-async def list_experiments(
-    desk: Desk, *, limit: Limit = PAGE_SIZE, after: After = None, offset: Offset = 0
-) -> Experiments:
+async def list_experiments(desk: Desk, *, paging: Paged = PAGE) -> Experiments:
     app = desk.app
     if app.split is not None:
         await app.split.look(app.store.audit, app.clock)
     kept = app.store.experiments
-    rows, page = await paged(kept.list, kept.count, {}, after=after, limit=limit, offset=offset)
+    rows, page = await paging.read(kept.list, kept.count, {})
     return Experiments(live=[] if app.split is None else [_view(app.split)], experiments=rows, **page)
 
 

@@ -6,24 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from journeyman.app.desk import GAPS_WRITE, Desk
+from journeyman.app.desk import GAPS_WRITE, Desk, NotFoundError
 from journeyman.app.gaps import as_gram, as_python
-from journeyman.app.operations.table import (
-    MOST_AT_HAND,
-    PAGE_SIZE,
-    After,
-    Body,
-    Id,
-    Limit,
-    Most,
-    Object,
-    Offset,
-    OfPrincipal,
-    Page,
-    operation,
-    paged,
-    part_of,
-)
+from journeyman.app.operations.table import ALL, PAGE, AtHand, Body, Id, Object, OfPrincipal, Page, Paged, operation
 from journeyman.core.gaps import Gap, IntentType, ToolGapReport, UserIntent, intent_types
 
 
@@ -60,20 +45,21 @@ async def list_gaps(
     *,
     dismissed: Annotated[bool, Field(description="Dismissed ones as well.")] = False,
     principal: OfPrincipal = None,
-    limit: Limit = PAGE_SIZE,
-    after: After = None,
-    offset: Offset = 0,
+    paging: Paged = PAGE,
 ) -> Gaps:
     """Your own requests count; those of others only with the permission 'runs:read' or 'gaps:write'."""
     kept = desk.app.store.gaps
     asked = {"dismissed": dismissed, "principal_id": desk.visible(GAPS_WRITE, only=principal)}
-    rows, page = await paged(kept.demand, kept.count, asked, after=after, limit=limit, offset=offset, key="key")
+    rows, page = await paging.read(kept.demand, kept.count, asked, key="key")
     return Gaps(gaps=rows, **page)
 
 
 @operation("gaps.show", "One gap")
 async def show_gap(desk: Desk, key: Id) -> Gap:
-    return await desk.gap(key)
+    found = await desk.app.gaps.get(key, principal_id=desk.visible(GAPS_WRITE))
+    if found is None:
+        raise NotFoundError("gap", key)
+    return found
 
 
 @operation("gaps.export", "A gap as something to begin with")
@@ -82,7 +68,7 @@ async def export_gap(
     key: Id,
     form: Annotated[Literal["gram", "python"], Field(alias="as", description="Python comes with a test.")] = "gram",
 ) -> GapExport:
-    gap = await desk.gap(key)
+    gap = await show_gap(desk, key)
     if form == "gram":
         return GapExport(files=[GapFile(name=f"{gap.key}.gram", text=as_gram(gap))])
     return GapExport(files=[GapFile(name=name, text=text) for name, text in as_python(gap).items()])
@@ -91,9 +77,9 @@ async def export_gap(
 @operation("gaps.dismiss", "Leave a gap out of the list", permission=GAPS_WRITE)
 async def dismiss_gap(desk: Desk, key: Id) -> Gap:
     """It holds for everybody."""
-    await desk.gap(key)
+    await show_gap(desk, key)
     await desk.app.gaps.dismiss(key, by=desk.principal.id)
-    return await desk.gap(key)
+    return await show_gap(desk, key)
 
 
 @operation("gaps.detect", "Say what is missing for a task, and keep that")
@@ -110,6 +96,6 @@ async def read_intent(desk: Desk, body: IntentRequest) -> IntentAnswer:
 
 
 @operation("intents.types", "The types of intents that are known")
-async def list_types(desk: Desk, *, limit: Most = MOST_AT_HAND, after: After = None) -> IntentTypes:
-    rows, page = part_of(list(intent_types().values()), limit, after, key=lambda item: item.name)
+async def list_types(desk: Desk, *, paging: AtHand = ALL) -> IntentTypes:
+    rows, page = paging.of(list(intent_types().values()), key=lambda item: item.name)
     return IntentTypes(types=rows, **page)

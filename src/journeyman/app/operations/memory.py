@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -9,19 +10,17 @@ from pydantic import Field
 from journeyman.app.desk import MEMORY_WRITE, Desk, NotFoundError
 from journeyman.app.operations.table import (
     MOST_FOUND,
-    PAGE_SIZE,
+    PAGE,
     WITH_A_LETTER,
-    After,
     Body,
+    Following,
     Id,
-    Limit,
     Object,
-    Offset,
     Page,
+    Paged,
+    Paging,
     Worded,
     operation,
-    paged,
-    part_of,
     read_object,
     refused,
 )
@@ -30,6 +29,7 @@ from journeyman.core.errors import InvalidDataError
 from journeyman.core.memory import MemoryDocument, MemoryHit
 
 LONGEST_TEXT = 1_000_000
+FEW = Paging(5)
 LAST_MOMENT = 253_402_300_799
 """The end of the year 9999."""
 
@@ -88,14 +88,12 @@ async def list_documents(
     since: Stored = None,
     until: Stored = None,
     metadata: Metadata = None,
-    limit: Limit = PAGE_SIZE,
-    after: After = None,
-    offset: Offset = 0,
+    paging: Paged = PAGE,
 ) -> Documents:
     """Those stored from 'since' on and before 'until'."""
     kept = desk.app.memory
     asked = {"since": since, "until": until, "metadata": _values(metadata), "principal": desk.principal}
-    rows, page = await paged(kept.query, kept.count, asked, after=after, limit=limit, offset=offset)
+    rows, page = await paging.read(kept.query, kept.count, asked)
     return Documents(documents=rows, **page)
 
 
@@ -126,17 +124,16 @@ async def search_documents(
     *,
     since: Stored = None,
     metadata: Metadata = None,
-    limit: Limit = 5,
     top_k: Annotated[
         int | None, Field(ge=1, le=MOST_FOUND, description="The same as 'limit', by its former name.")
     ] = None,
-    after: After = None,
+    paging: Following = FEW,
 ) -> Found:
     """The fifty best at most."""
     hits = await desk.app.memory.semantic_search(
         q, MOST_FOUND, since=since, metadata=_values(metadata), principal=desk.principal
     )
-    rows, page = part_of(hits, top_k or limit, after, key=lambda hit: hit.document.id)
+    rows, page = replace(paging, limit=top_k or paging.limit).of(hits, key=lambda hit: hit.document.id)
     return Found(query=q, results=rows, **page)
 
 

@@ -8,18 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, SerializeAsAny
 
 from journeyman.app.desk import PLAYBOOKS_WRITE, READ_ALL, Desk, InvalidInputError, NotFoundError
-from journeyman.app.operations.table import (
-    MOST_AT_HAND,
-    PAGE_SIZE,
-    After,
-    Body,
-    Id,
-    Limit,
-    Most,
-    Page,
-    operation,
-    part_of,
-)
+from journeyman.app.operations.table import ALL, MOST_AT_HAND, PAGE, AtHand, Body, Following, Id, Page, operation
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.playbook import PlaybookBullet, PlaybookDiff, PlaybookVersion, StrategyState, ToolCallingStrategy
 from journeyman.learning.playbook import Playbook
@@ -64,8 +53,8 @@ class StateBody(Body):
 
 
 @operation("playbooks.list", "Domains that have a playbook")
-async def list_playbooks(desk: Desk, *, limit: Most = MOST_AT_HAND, after: After = None) -> Domains:
-    rows, page = part_of(await desk.app.playbooks.domains(), limit, after, key=str)
+async def list_playbooks(desk: Desk, *, paging: AtHand = ALL) -> Domains:
+    rows, page = paging.of(await desk.app.playbooks.domains(), key=str)
     return Domains(domains=rows, **page)
 
 
@@ -86,10 +75,10 @@ async def show_playbook(desk: Desk, domain: Id) -> PlaybookView:
 
 
 @operation("playbooks.history", "The versions of a playbook, newest first")
-async def list_versions(desk: Desk, domain: Id, *, limit: Limit = VERSIONS, after: After = None) -> Versions:
+async def list_versions(desk: Desk, domain: Id, *, paging: Following = PAGE) -> Versions:
     playbook = await _known(desk, domain)
     found = await playbook.history(limit=MOST_AT_HAND)
-    rows, page = part_of(found, limit, after, key=lambda item: str(item.version))
+    rows, page = paging.of(found, key=lambda item: str(item.version))
     return Versions(version=playbook.version, history=rows, **page)
 
 
@@ -151,18 +140,17 @@ async def list_strategies(
     *,
     domain: Domain = None,
     state: Annotated[StrategyState | None, Field(description="Only strategies in this state.")] = None,
-    limit: Limit = PAGE_SIZE,
-    after: After = None,
+    paging: Following = PAGE,
 ) -> Strategies:
     """In one domain, or in all of them."""
     domains = [domain] if domain is not None else await desk.app.playbooks.domains()
     books = [desk.app.playbooks[name] for name in domains]
     found = [item for book in books for item in await book.strategies(state=state)]
     pitfalls = []
-    if state is None and after is None:  # a pitfall is in no state
+    if state is None and paging.after is None:  # a pitfall is in no state
         pitfalls = [item for book in books for item in await _pitfalls(book)]
-    rows, page = part_of(found, limit, after, key=lambda item: item.id)
-    return Strategies.model_construct(strategies=rows, pitfalls=pitfalls[:limit], **page)
+    rows, page = paging.of(found, key=lambda item: item.id)
+    return Strategies.model_construct(strategies=rows, pitfalls=pitfalls[: paging.limit], **page)
 
 
 @operation("strategies.show", "One strategy, with its demonstration and its evidence", permission=READ_ALL)

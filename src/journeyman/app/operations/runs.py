@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from functools import cache
 from typing import Annotated, Any, Literal
 
@@ -11,23 +12,22 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from journeyman.app.desk import Desk, NotFoundError
 from journeyman.app.operations.table import (
+    ALL,
     MOST_AT_HAND,
-    PAGE_SIZE,
+    PAGE,
     WITH_A_LETTER,
     After,
+    AtHand,
     Body,
     Id,
-    Limit,
     Most,
-    Offset,
     OfPrincipal,
     OfSession,
     Page,
+    Paged,
     Sought,
     Storable,
     operation,
-    paged,
-    part_of,
     refused,
     worded,
 )
@@ -188,9 +188,7 @@ async def list_runs(
     ] = "",
     since: Annotated[AwareDatetime | None, Field(description="Only those begun at this time or later.")] = None,
     until: Annotated[AwareDatetime | None, Field(description="Only those begun before this time.")] = None,
-    limit: Limit = PAGE_SIZE,
-    after: After = None,
-    offset: Offset = 0,
+    paging: Paged = PAGE,
 ) -> Runs:
     await desk.app.approvals.expire()
     asked = {
@@ -205,7 +203,7 @@ async def list_runs(
         "until": until and until.timestamp(),
     }
     kept = desk.app.store.runs
-    rows, page = await paged(kept.list, kept.count, asked, limit=limit, after=after, offset=offset)
+    rows, page = await paging.read(kept.list, kept.count, asked)
     return Runs(runs=[await view_of(row, desk) for row in rows], **page)
 
 
@@ -280,11 +278,11 @@ async def resolve_call(desk: Desk, run_id: Id, call_id: Id, body: Resolution) ->
 
 
 @operation("runs.labels", "What people and the verifier say of a run")
-async def run_labels(desk: Desk, run_id: Id, *, limit: Most = MOST_AT_HAND, after: After = None) -> Labels:
+async def run_labels(desk: Desk, run_id: Id, *, paging: AtHand = ALL) -> Labels:
     """Ratings, the verdict of the agent's 'verify', decisions on its calls: the most reliable first."""
     handle = await desk.app.handle((await desk.run(run_id)).id)
     found = list(enumerate(await handle.labels(), 1))
-    rows, page = part_of(found, limit, after, key=lambda item: str(item[0]))
+    rows, page = paging.of(found, key=lambda item: str(item[0]))
     return Labels(labels=[LabelView(**dict(label)) for _, label in rows], **page)
 
 
@@ -397,17 +395,15 @@ async def list_sessions(
     q: Annotated[
         Sought, Field(max_length=200, description="Only those in whose title or messages each of these words occurs.")
     ] = "",
-    after: After = None,
     cursor: Annotated[
         str | None, Field(max_length=LONGEST_CURSOR, description="The same as 'after', by its former name.")
     ] = None,
-    limit: Limit = PAGE_SIZE,
-    offset: Offset = 0,
+    paging: Paged = PAGE,
 ) -> Sessions:
     """With 'after' nothing is left out or shown twice although sessions are used in between."""
-    place = _place("after", after) if after is not None else _place("cursor", cursor)
+    place = _place("cursor", cursor) if paging.after is None else _place("after", paging.after)
     kept, asked = desk.app.store.conversations, {"principal_id": desk.visible(), "text": q}
-    rows, page = await paged(kept.list, kept.count, asked, after=place, limit=limit, offset=offset)
+    rows, page = await replace(paging, after=place).read(kept.list, kept.count, asked)
     if page["next_after"] is not None:
         # Not by the id alone: a session that is used meanwhile moves to the front, and none after it is to be lost.
         page["next_after"] = f"{rows[-1].updated_at!r}~{rows[-1].id}"
@@ -437,7 +433,8 @@ async def list_messages(
     """In order. Messages of a run are added when it has ended."""
     total = (await desk.session(session_id)).message_count
     first = min(total, max(int(after or 0), total - (last or total)))
-    messages = list(await desk.messages(session_id, offset=first, limit=limit))
+    kept = desk.app.store.conversations
+    messages = list(await kept.messages(session_id, offset=first, limit=limit, principal_id=desk.visible()))
     shown = first + len(messages)
     page = {"page": first // limit + 1, "page_size": limit, "total": total}
     return History(session_id=session_id, messages=messages, next_after=str(shown) if shown < total else None, **page)
@@ -445,7 +442,11 @@ async def list_messages(
 
 @operation("sessions.rename", "Rename a session")
 async def rename_session(desk: Desk, session_id: str, body: SessionChange) -> SessionView:
-    return SessionView.model_validate(await desk.rename_session(session_id, body.title))
+    await desk.must_own_session(session_id)
+    rename = desk.app.store.conversations.rename
+    if not await rename(session_id, body.title, by=desk.principal.id, principal_id=desk.changeable):
+        raise NotFoundError("session", session_id)
+    return await show_session(desk, session_id)
 
 
 @operation("sessions.delete", "Forget what was said")

@@ -17,7 +17,7 @@ from journeyman.app.desk import (
     Desk,
     NotFoundError,
 )
-from journeyman.app.operations.table import MOST_AT_HAND, After, Most, Page, operation, part_of
+from journeyman.app.operations.table import ALL, AtHand, Page, operation
 from journeyman.app.service import ToolHealth, model_name, starters
 from journeyman.core.policy import RiskLevel
 from journeyman.core.runs import CHAT_MESSAGE_LIMIT
@@ -141,12 +141,11 @@ async def list_tools(
     desk: Desk,
     *,
     category: Annotated[str | None, Field(max_length=128)] = None,
-    limit: Most = MOST_AT_HAND,
-    after: After = None,
+    paging: AtHand = ALL,
 ) -> Tools:
     specifications = desk.app.library.specifications()
     wanted = [item for item in specifications if category is None or item.category == category]
-    rows, page = part_of(wanted, limit, after, key=lambda item: item.name)
+    rows, page = paging.of(wanted, key=lambda item: item.name)
     return Tools(tools=[_tool_view(desk, item) for item in rows], **page)
 
 
@@ -181,18 +180,17 @@ async def tool_health(
     desk: Desk,
     *,
     seconds: Annotated[float, Field(ge=60, le=30 * 86_400, description="How far back to look.")] = 86_400,
-    limit: Most = MOST_AT_HAND,
-    after: After = None,
+    paging: AtHand = ALL,
 ) -> Health:
     """Of the latest 10,000 calls in this time."""
-    rows, page = part_of(await desk.service.health(seconds=seconds), limit, after, key=lambda item: item.tool)
+    rows, page = paging.of(await desk.service.health(seconds=seconds), key=lambda item: item.tool)
     return Health(seconds=seconds, tools=rows, **page)
 
 
 @operation("agents.list", "Who can answer")
-async def list_agents(desk: Desk, *, limit: Most = MOST_AT_HAND, after: After = None) -> Agents:
+async def list_agents(desk: Desk, *, paging: AtHand = ALL) -> Agents:
     service, views = desk.service, []
-    rows, page = part_of(list(service.agents.values()), limit, after, key=lambda agent: agent.name)
+    rows, page = paging.of(list(service.agents.values()), key=lambda agent: agent.name)
     for agent in rows:
         problem, tools = service.no_model(agent), service.tools_of(agent)
         views.append(

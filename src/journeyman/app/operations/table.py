@@ -6,10 +6,10 @@ import inspect
 import json
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
-from typing import Annotated, Any, Concatenate, Generic, ParamSpec, TypeVar, get_type_hints
+from typing import Annotated, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
@@ -46,6 +46,10 @@ class Input:
     info: FieldInfo
     """Its description and its examples."""
 
+    @classmethod
+    def of(cls, name: str, kind: Any, default: Any) -> Self:
+        return cls(name, kind, default, FieldInfo.from_annotation(kind))
+
     @property
     def is_body(self) -> bool:
         """Whether it is an object of several values of their own."""
@@ -65,6 +69,9 @@ class Operation(Generic[P, R]):
     async def __call__(self, desk: Desk, *args: P.args, **values: P.kwargs) -> R:
         if self.permission is not None:
             desk.must_hold(self.permission)
+        if self._paging and "paging" not in values:
+            given: dict[str, Any] = {item.name: values.pop(item.name, item.default) for item in self._paging}
+            values["paging"] = Paging(**given)
         return await self.work(desk, *args, **values)
 
     @property
@@ -78,12 +85,19 @@ class Operation(Generic[P, R]):
         return get_type_hints(self.work, include_extras=True)
 
     @cached_property
+    def _paging(self) -> tuple[Input, ...]:
+        """What says which part of a list is wanted."""
+        if (kind := self._hints.get("paging")) is None:
+            return ()
+        (limit, *offset), default = kind.__metadata__, inspect.signature(self.work).parameters["paging"].default
+        return replace(limit, default=default.limit), Input.of("after", After, None), *offset
+
+    @cached_property
     def inputs(self) -> tuple[Input, ...]:
-        found = []
+        taken: list[Input] = []
         for name, parameter in list(inspect.signature(self.work).parameters.items())[1:]:
-            kind = self._hints[name]
-            found.append(Input(name, kind, parameter.default, FieldInfo.from_annotation(kind)))
-        return tuple(found)
+            taken += self._paging if name == "paging" else [Input.of(name, self._hints[name], parameter.default)]
+        return tuple(taken)
 
     @property
     def output(self) -> Any:
@@ -178,6 +192,43 @@ class Page(BaseModel):
     next_after: str | None = Field(description="Give it as 'after' to get those after these; null at the end.")
 
 
+@dataclass(frozen=True, slots=True)
+class Paging:
+    """Which part of a list is wanted. An operation that takes one takes its fields."""
+
+    limit: int = PAGE_SIZE
+    after: Any = None
+    offset: int = 0
+
+    async def read(
+        self,
+        read: Callable[..., Awaitable[Sequence[T]]],
+        count: Callable[..., Awaitable[int]],
+        asked: Mapping[str, Any],
+        *,
+        key: str = "id",
+    ) -> tuple[list[T], dict[str, Any]]:
+        """This part of a list, and the fields of its Page. Read and counted by the same filters."""
+        offset = {"offset": self.offset} if self.offset else {}
+        rows = await read(**asked, after=self.after, **offset, limit=self.limit + 1)
+        return list(rows[: self.limit]), page_of(rows, await count(**asked), self.limit, self.offset, key=key)
+
+    def of(self, items: Sequence[T], *, key: Callable[[T], str]) -> tuple[list[T], dict[str, Any]]:
+        """This part of a list that is at hand, and the fields of its Page."""
+        first = 0
+        if self.after:
+            first = next((number for number, item in enumerate(items, 1) if key(item) == self.after), len(items))
+        rows, left = list(items[first : first + self.limit]), len(items) - first - self.limit
+        page = {"page": first // self.limit + 1, "page_size": self.limit, "total": len(items)}
+        return rows, {**page, "next_after": key(rows[-1]) if left > 0 else None}
+
+
+PAGE, ALL = Paging(), Paging(MOST_AT_HAND)
+Paged = Annotated[Paging, Input.of("limit", Limit, PAGE_SIZE), Input.of("offset", Offset, 0)]
+Following = Annotated[Paging, Input.of("limit", Limit, PAGE_SIZE)]
+AtHand = Annotated[Paging, Input.of("limit", Most, MOST_AT_HAND)]
+
+
 def page_of(rows: Sequence[Any], total: int, limit: int, offset: int = 0, *, key: str = "id") -> dict[str, Any]:
     """The fields of a Page of the first ``limit`` rows. Whether there are more shows in that one more was read."""
     return {
@@ -186,33 +237,6 @@ def page_of(rows: Sequence[Any], total: int, limit: int, offset: int = 0, *, key
         "total": total,
         "next_after": str(getattr(rows[limit - 1], key)) if len(rows) > limit else None,
     }
-
-
-def part_of(
-    found: Sequence[T], limit: int, after: str | None, *, key: Callable[[T], str]
-) -> tuple[list[T], dict[str, Any]]:
-    """A part of a list that is at hand, and the fields of its Page."""
-    first = next((number for number, item in enumerate(found, 1) if key(item) == after), len(found)) if after else 0
-    rows, left = list(found[first : first + limit]), len(found) - first - limit
-    page = {"page": first // limit + 1, "page_size": limit, "total": len(found)}
-    return rows, {**page, "next_after": key(rows[-1]) if left > 0 else None}
-
-
-async def paged(
-    read: Callable[..., Awaitable[Sequence[T]]],
-    count: Callable[..., Awaitable[int]],
-    asked: Mapping[str, Any],
-    *,
-    limit: int,
-    offset: int = 0,
-    key: str = "id",
-    **place: Any,
-) -> tuple[list[T], dict[str, Any]]:
-    """A part of a list from a ``place`` on, and the fields of its Page. Read and counted by the same filters."""
-    if offset:
-        place["offset"] = offset
-    rows = await read(**asked, **place, limit=limit + 1)
-    return list(rows[:limit]), page_of(rows, await count(**asked), limit, offset, key=key)
 
 
 # --- JSON in texts

@@ -10,21 +10,20 @@ from pydantic import AfterValidator, BaseModel, Field, field_validator
 
 from journeyman.app.desk import TASKS_WRITE, Desk, NotFoundError
 from journeyman.app.operations.table import (
-    MOST_AT_HAND,
+    ALL,
     MOST_FOUND,
-    PAGE_SIZE,
-    After,
+    PAGE,
+    AtHand,
     Body,
+    Following,
     Id,
-    Limit,
-    Most,
     Object,
-    Offset,
     Page,
+    Paged,
+    Paging,
     Sought,
     operation,
     page_of,
-    part_of,
     worded,
 )
 from journeyman.core.data import moment
@@ -92,6 +91,7 @@ class TaskChange(Body):
         return value
 
 
+FEW = Paging(10)
 _NOTHING: dict[str, Any] = {"description": "", "eta": "", "tags": [], "metadata": {}}
 """What a field is changed to when null removes it."""
 
@@ -118,9 +118,7 @@ async def list_tasks(
         Sought | None, Field(max_length=1_000, description="Every word of it occurs in the title or the description.")
     ] = None,
     sort: TaskSort = TaskSort.CREATED_DESC,
-    limit: Limit = PAGE_SIZE,
-    after: After = None,
-    offset: Offset = 0,
+    paging: Paged = PAGE,
 ) -> Tasks:
     """All filters must hold. By created_at, newest first, then by id, unless sorted otherwise."""
     asked: dict[str, Any] = {
@@ -132,19 +130,17 @@ async def list_tasks(
         "text": q or None,
         "sort": sort,
     }
-    rows, page = await _queried(desk, asked, limit=limit, after=after, offset=offset)
+    rows, page = await _queried(desk, asked, paging)
     return Tasks(tasks=rows, **page)
 
 
-async def _queried(
-    desk: Desk, asked: Mapping[str, Any], *, limit: int, after: str | None, offset: int = 0
-) -> tuple[list[Task], dict[str, Any]]:
-    tasks = desk.service.tasks
-    found = await tasks.query(**asked, after=after, limit=limit, offset=offset)
+async def _queried(desk: Desk, asked: Mapping[str, Any], paging: Paging) -> tuple[list[Task], dict[str, Any]]:
+    tasks, limit = desk.service.tasks, paging.limit
+    found = await tasks.query(**asked, after=paging.after, limit=limit, offset=paging.offset)
     rows = list(found.tasks)
     if len(rows) == limit:  # one more shows whether there are more
         rows += (await tasks.query(**asked, after=rows[-1].id, limit=1)).tasks
-    return rows[:limit], page_of(rows, found.total, limit, offset)
+    return rows[:limit], page_of(rows, found.total, limit, paging.offset)
 
 
 @operation("tasks.show", "One task")
@@ -176,10 +172,10 @@ class Versions(Page):
 
 
 @operation("tasks.versions", "What a task was before")
-async def list_task_versions(desk: Desk, task_id: Id, *, limit: Most = MOST_AT_HAND, after: After = None) -> Versions:
+async def list_task_versions(desk: Desk, task_id: Id, *, paging: AtHand = ALL) -> Versions:
     tasks = desk.service.tasks
     found = await tasks.versions((await tasks.get(task_id)).id)
-    rows, page = part_of(found, limit, after, key=lambda item: str(item.number))
+    rows, page = paging.of(found, key=lambda item: str(item.number))
     return Versions(versions=rows, **page)
 
 
@@ -222,9 +218,9 @@ class Attachments(Page):
 
 
 @operation("attachments.list", "What is attached to a task")
-async def list_attachments(desk: Desk, task_id: Id, *, limit: Most = MOST_AT_HAND, after: After = None) -> Attachments:
+async def list_attachments(desk: Desk, task_id: Id, *, paging: AtHand = ALL) -> Attachments:
     found = (await desk.service.tasks.get(task_id)).attachments
-    rows, page = part_of(found, limit, after, key=lambda item: item.id)
+    rows, page = paging.of(found, key=lambda item: item.id)
     return Attachments(attachments=rows, **page)
 
 
@@ -287,15 +283,14 @@ async def search(
         Literal["keyword", "semantic"],
         Field(description="All these words in title or description, or what the task is about, best first."),
     ] = "keyword",
-    limit: Limit = 10,
-    after: After = None,
+    paging: Following = FEW,
 ) -> Results:
     """What it is about: the fifty best at most."""
     if mode == "semantic":
         found = await desk.service.tasks.search(q, limit=MOST_FOUND)
-        best, page = part_of(found, limit, after, key=lambda item: item.task.id)
+        best, page = paging.of(found, key=lambda item: item.task.id)
         results = [Result(task=item.task, score=item.score) for item in best]
     else:
-        rows, page = await _queried(desk, {"text": q}, limit=limit, after=after)
+        rows, page = await _queried(desk, {"text": q}, paging)
         results = [Result(task=task, score=None) for task in rows]
     return Results(query=q, mode=mode, results=results, **page)

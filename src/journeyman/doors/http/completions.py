@@ -19,7 +19,7 @@ from pydantic_core import to_json
 from journeyman.app import Agent
 from journeyman.app.desk import Desk
 from journeyman.app.handles import Handle
-from journeyman.app.operations.table import MOST_AT_HAND, After, Most, Page, part_of
+from journeyman.app.operations.table import MOST_AT_HAND, After, Most, Page, Paging
 from journeyman.core.data import canonical_json, digest, new_id
 from journeyman.core.errors import ErrorCategory, ErrorInfo, JourneymanError, StoreClosedError, StoreError
 from journeyman.core.events import (
@@ -142,7 +142,7 @@ def _model(agent: Agent) -> ModelView:
 async def list_models(
     desk: DeskDep, limit: Annotated[Most, Query()] = MOST_AT_HAND, after: Annotated[After, Query()] = None
 ) -> Models:
-    agents, page = part_of(list(desk.service.agents.values()), limit, after, key=lambda agent: agent.name)
+    agents, page = Paging(limit, after).of(list(desk.service.agents.values()), key=lambda agent: agent.name)
     return Models(data=[_model(agent) for agent in agents], **page)
 
 

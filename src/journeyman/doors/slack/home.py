@@ -9,6 +9,7 @@ from journeyman.app.desk import DECIDE, Desk
 from journeyman.app.operations.approvals import AskedApproval, list_approvals
 from journeyman.app.operations.runs import RunView, list_runs
 from journeyman.app.operations.service import list_agents
+from journeyman.app.operations.table import Paging
 from journeyman.core.data import exact_json
 from journeyman.core.runs import RunStatus
 from journeyman.doors.slack.posts import CANCEL, NEW, approval_buttons, button, buttons, person, section, when
@@ -37,7 +38,7 @@ async def home_view(
     blocks = [section(said, "said")] if said else []
     asked: list[AskedApproval] = []
     if desk.principal.may(DECIDE):
-        for item in (await list_approvals(desk, limit=LOOKED_AT)).approvals:
+        for item in (await list_approvals(desk, paging=Paging(LOOKED_AT))).approvals:
             place = await place_of(item.run_id)
             if place is not None and place.team == team and item.not_to_be_approved_by(desk.principal.id) is None:
                 asked.append(item)
@@ -49,7 +50,7 @@ async def home_view(
         blocks.append(section("Nothing waits for you.", "waits:none"))
     elif len(asked) > MOST_QUESTIONS:
         blocks.append(section(f"… and {len(asked) - MOST_QUESTIONS} more.", "waits:more"))
-    runs = (await list_runs(desk, principal=desk.principal.id, limit=MOST_RUNS)).runs
+    runs = (await list_runs(desk, principal=desk.principal.id, paging=Paging(MOST_RUNS))).runs
     blocks += [_heading("Your runs", "runs"), *map(_run, runs)]
     if not runs:
         blocks.append(
