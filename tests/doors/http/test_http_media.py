@@ -61,6 +61,68 @@ async def test_a_chat_takes_pictures_and_its_conversation_keeps_them(tmp_path: P
         assert kept.headers["x-content-type-options"] == "nosniff"
 
 
+async def test_a_program_sends_files_as_they_are(tmp_path: Path) -> None:
+    """By a form, as ``curl -F`` writes it, with the bytes that would end a careless reader's line or part."""
+    odd = RED + b"\r\n--\r\n\n\r\x00--"
+    async with looking(tmp_path) as (server, model), server.client(headers={"Accept": "application/json"}) as client:
+        data = {"message": "Was ist “das”?", "session_id": "s", "max_iterations": "3", "run_id": "mine-12345"}
+        files = [("file", ('a "b" ü.png', odd, "image/png")), ("any", ("note.txt", b"12\r\n34", "text/plain"))]
+        first = await client.post("/api/v1/chat", data=data, files=files)
+        assert first.status_code == 200, first.text
+        assert seen(model.requests[0]) == [odd]
+        assert "12\r\n34" in told(model.requests[0])
+        assert "Was ist “das”?" in told(model.requests[0])
+        [said, _] = (await client.get("/api/v1/chat/history/s")).json()["messages"]
+        assert [item["mime_type"] for item in said["media"]] == ["image/png", "text/plain"]
+        # It is the request that JSON would be: sent again in that form, it starts nothing.
+        given = [{"data": coded(odd)}, {"data": coded(b"12\r\n34"), "mime_type": "text/plain"}]
+        body = {**data, "max_iterations": 3, "media": given}
+        assert (await client.post("/api/v1/chat", json=body)).json()["run_id"] == first.json()["run_id"]
+        assert len(model.requests) == 1
+
+
+def form(*parts: tuple[str, bytes], end: bytes = b"--x--\r\n") -> bytes:
+    return (
+        b"".join(
+            b"--x\r\nContent-Disposition: form-data; " + f"{head}\r\n\r\n".encode() + data + b"\r\n"
+            for head, data in parts
+        )
+        + end
+    )
+
+
+SAYS = ('name="message"', b"What?")
+
+
+PICTURE = ('name="f"; filename="a.png"', RED)
+BAD_FORMS = [
+    (form(SAYS, end=b""), "it is no whole form"),
+    (form(SAYS)[:-9], "it is no whole form"),
+    (b"", "body: Field required"),
+    (b'{"message": "What?"}', "it is no whole form"),
+    (form(SAYS, SAYS), "message: give it once"),
+    (form(('name="message"', b"\xff")), "message: must be text in UTF-8"),
+    (form(SAYS, ('name="max_iterations"', b"many")), "max_iterations: it is not JSON"),
+    (form(SAYS, ('name="surprise"', b"1")), "surprise: Extra inputs are not permitted"),
+    (form(SAYS, ('name="session_id"', b"a\x00b")), "session_id"),
+    (form(("x", b"y")), "JSON"),
+    (form(SAYS, ('name="f"; filename="a.png"', b"")), "media.0.data"),
+    (form(SAYS, *[PICTURE] * 17), "at most 16 items"),
+    (form(SAYS, *[PICTURE] * 99), "at most 23 parts"),
+]
+
+
+async def test_a_form_that_says_something_else_is_refused_in_words(tmp_path: Path) -> None:
+    headers = {"Content-Type": "multipart/form-data; boundary=x"}
+    async with looking(tmp_path) as (server, model), server.client(headers=headers) as client:
+        for body, words in BAD_FORMS:
+            answer = await client.post("/api/v1/chat", content=body)
+            assert answer.status_code == 422, answer.text
+            assert words in answer.json()["error"]
+        assert model.requests == []
+        assert (await client.post("/api/v1/tools/nothing/call", content=form(SAYS))).status_code == 415
+
+
 async def test_nobody_else_reads_a_picture(tmp_path: Path) -> None:
     tokens = Tokens({"ada-token-123456": Principal("ada"), "bob-token-123456": Principal("bob")})
     async with looking(tmp_path, tokens=tokens) as (server, _):

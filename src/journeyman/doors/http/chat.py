@@ -27,7 +27,7 @@ from journeyman.core.storing import ChainStep, RunOrder
 from journeyman.doors.http.errors import FieldError, Problem, answers
 from journeyman.doors.http.events import EVENTS, LastEventId, stream_run, wants_json
 from journeyman.doors.http.health import MetricsDep
-from journeyman.doors.http.operated import DeskDep, IdempotencyKey, JsonRoute, RunAnswer, answer_fields
+from journeyman.doors.http.operated import FORM, DeskDep, IdempotencyKey, JsonRoute, RunAnswer, answer_fields
 
 router = APIRouter(prefix="/api/v1/chat", tags=["chat"], route_class=JsonRoute)
 calls = APIRouter(prefix="/api/v1", tags=["tools"], route_class=JsonRoute)
@@ -109,10 +109,25 @@ _STREAM: dict[str, Any] = {
 }
 
 
+_FORM = {
+    "type": "object",
+    "properties": {
+        **{name: {"type": "string"} for name in ("message", "session_id", "agent", "run_id")},
+        "max_iterations": {"type": "integer"},
+        "output": {"type": "object"},
+        "file": {"type": "array", "items": {"type": "string", "format": "binary"}, "maxItems": MESSAGE_MEDIA},
+    },
+    "required": ["message"],
+    "additionalProperties": False,
+}
+"""Of a message with files as they are: what a JSON body says, with the files in the place of ``media``."""
+
+
 @router.post(
     "",
     summary="Say something",
     response_model=ChatAnswer,
+    openapi_extra={"requestBody": {"content": {FORM: {"schema": _FORM}}}},
     responses={
         **answers(404, 409),
         200: {**_STREAM, "model": ChatAnswer},

@@ -6,20 +6,26 @@ And what all routes share: who asks, what a run came to, and bodies that are che
 from __future__ import annotations
 
 import asyncio
+import re
+from base64 import b64encode
 from collections.abc import Callable, Coroutine, Mapping
+from email import message_from_string
 from inspect import Parameter, Signature
 from typing import Annotated, Any, TypeAlias, get_args, get_origin
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field
+from starlette.datastructures import Headers
+from starlette.types import Receive, Scope
 
 from journeyman.app.desk import LONGEST_NAME, Desk, InvalidInputError, Outcome
 from journeyman.app.operations import approvals, experiments, gaps, memory, playbooks, replays, runs, service, tasks
-from journeyman.app.operations.table import Input, Operation, read_json
+from journeyman.app.operations.table import Input, Operation, read_json, refused
 from journeyman.app.service import Service
 from journeyman.core.approvals import Approval
 from journeyman.core.calls import ToolCallRecord
+from journeyman.core.content import MESSAGE_MEDIA
 from journeyman.core.runs import RunStatus
 from journeyman.doors.http.errors import FieldError, Problem, answers, problem_of
 
@@ -74,8 +80,15 @@ LARGE_BODY = 1_000_000
 """Bytes from which on a body, of which most are an image, is read while others go on."""
 
 
+FORM = "multipart/form-data"
+HEAD_BYTES = 4_000
+_JSON = (b"content-type", b"application/json")
+_BOUNDARY = re.compile(r"""boundary=("?)([\w'()+,./:=? -]{1,70})\1\s*(?:;|$)""", re.ASCII | re.IGNORECASE)
+
+
 class JsonRoute(APIRoute):
-    """A route that takes JSON alone, of texts and numbers that can be stored and sent back, and known parameters."""
+    """A route that takes JSON, of texts and numbers that can be stored and sent back, and known parameters. A form is
+    taken where the OpenAPI document says so."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handler = super().get_route_handler()
@@ -83,11 +96,12 @@ class JsonRoute(APIRoute):
         kinds = {field.alias: field.field_info.annotation for field in self.dependant.query_params}
         known = {name: any(get_origin(one) is list for one in (kind, *get_args(kind))) for name, kind in kinds.items()}
         takes_body = self.body_field is not None
+        form = ((self.openapi_extra or {}).get("requestBody") or {}).get("content", {}).get(FORM, {})
 
         async def handled(request: Request) -> Response:
             if request.scope["query_string"]:
                 _must_know(request, known)
-            return await handler(_JsonRequest(request.scope, request.receive) if takes_body else request)
+            return await handler(_JsonRequest(request.scope, request.receive, form) if takes_body else request)
 
         return handled
 
@@ -110,10 +124,18 @@ def _must_know(request: Request, known: Mapping[str, bool]) -> None:
 class _JsonRequest(Request):
     _read: Any = None
 
+    def __init__(self, scope: Scope, receive: Receive, form: Mapping[str, Any]) -> None:
+        self._fields: Mapping[str, Any] = form.get("schema", {}).get("properties", {})
+        self._type = Headers(scope=scope).get("content-type", "")
+        self._kind = self._type.partition(";")[0].strip().lower()
+        if self._kind == FORM:  # else FastAPI asks for no JSON
+            scope = {**scope, "headers": [*(pair for pair in scope["headers"] if pair[0] != b"content-type"), _JSON]}
+        super().__init__(scope, receive)
+
     async def body(self) -> bytes:
-        found = await super().body()
-        kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if found and kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+        found, kind = await super().body(), self._kind
+        json = kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
+        if found and not json and (kind != FORM or not self._fields):
             raise Problem(
                 415,
                 "UNSUPPORTED_MEDIA_TYPE",
@@ -126,11 +148,36 @@ class _JsonRequest(Request):
         if self._read is None:
             try:
                 body = await self.body()
-                large = len(body) > LARGE_BODY
-                self._read = await asyncio.to_thread(read_json, body) if large else read_json(body)
+                read = self._of_form if self._kind == FORM else read_json
+                self._read = await asyncio.to_thread(read, body) if len(body) > LARGE_BODY else read(body)
             except InvalidInputError as error:
                 raise problem_of(error) from None  # FastAPI answers anything else with 400
         return self._read
+
+    def _of_form(self, body: bytes) -> dict[str, Any]:
+        """A form as the JSON that says the same: whatever has the name of a file becomes one of the media."""
+        found, most = _BOUNDARY.search(self._type), MESSAGE_MEDIA + len(self._fields)
+        parts = (b"\r\n" + body).split(b"\r\n--" + found[2].encode(), most + 2) if found else []
+        if not parts or not parts[-1].startswith(b"--"):
+            raise refused("body", f"it is no whole form of the type {FORM!r} with at most {most} parts")
+        said: dict[str, Any] = {}
+        for part in parts[1:-1]:
+            head, _, data = part.partition(b"\r\n\r\n")
+            about = message_from_string(head[:HEAD_BYTES].decode(errors="replace").lstrip())
+            name = str(about.get_param("name", "", "content-disposition"))
+            if (file := about.get_filename()) is not None:
+                kind = about.get_content_type() if "content-type" in about else ""
+                said.setdefault("media", []).append({"data": b64encode(data).decode(), "name": file, "mime_type": kind})
+            elif name in said:
+                raise refused(name[:LONGEST_NAME], "give it once")
+            elif self._fields.get(name, {}).get("type") == "string":
+                try:
+                    said[name] = data.decode()
+                except ValueError:
+                    raise refused(name, "must be text in UTF-8") from None
+            else:
+                said[name] = read_json(data, place=name[:LONGEST_NAME])
+        return said
 
 
 # --- operations
