@@ -21,7 +21,7 @@ SHORTEST_LEASE = 0.1
 """The same of a process that works on runs: a shorter one ends while a busy machine is about to renew it."""
 
 
-def checked_lease(seconds: float, *, least: float = 0.0) -> float:
+def checked_lease(seconds: float, *, least: float = -LONGEST_LEASE) -> float:
     """The same, if anybody may hold something for so long. Raises ConfigurationError."""
     if seconds < least:
         raise ConfigurationError(f"a lease of {seconds:g} s is too short: at least {least:g}")
