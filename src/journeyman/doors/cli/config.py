@@ -88,10 +88,7 @@ def show(
 
     Secrets are shown as they are written in the file, never as what they stand for.
     """
-    try:
-        loaded = read_settings(_file(), options=_given(environment, store, model))
-    except SettingsError as error:
-        raise configured.unusable(error) from None
+    loaded = read_settings(_file(), options=_given(environment, store, model))
     found = [item for item in setting_values(loaded) if not changed or item.origin != "default"]
     if as_json:
         screen.print_json([{"key": item.key, "value": item.value, "origin": item.origin} for item in found])
@@ -109,10 +106,8 @@ def schema() -> None:
 
 
 def _file() -> Path:
-    try:
+    with configured.naming():
         return found_file(configured.chosen_file())
-    except ConfigurationError as error:
-        raise WrongUsageError(str(error)) from None
 
 
 def _confirm(path: Path, given: dict[str, Any]) -> None:

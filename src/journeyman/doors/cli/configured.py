@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -85,20 +86,12 @@ def forget() -> None:
 
 def add_option(command: Any) -> None:
     """Give a command, or each of a group, the option --config."""
-    for leaf in _leaves(command):
+    for leaf in getattr(command, "commands", {"": command}).values():
         if not any(parameter.name == "config" for parameter in leaf.params):
             # As typer makes it: newer versions bring a click of their own, older ones use click.
             holder = typer.Typer(add_completion=False)
             holder.command()(_taken)
             leaf.params += (item for item in get_command(holder).params if item.name == "config")
-
-
-def _leaves(command: Any) -> Iterator[Any]:
-    if not hasattr(command, "commands"):
-        yield command
-        return
-    for inner in command.commands.values():
-        yield from _leaves(inner)
 
 
 def _take_file(context: typer.Context, value: Path | None) -> None:
@@ -168,15 +161,11 @@ def confirm_found(loaded: Loaded) -> None:
 
 
 def file_settings() -> Loaded | None:
-    """What the file says, where there is one. Raises WrongUsageError with every problem."""
+    """What the file says, where there is one. Raises SettingsError with every problem."""
     if _Chosen.loaded is None and (path := chosen_file()) is not None:
-        from journeyman.settings.problems import SettingsError
         from journeyman.settings.reading import read_settings
 
-        try:
-            _Chosen.loaded = read_settings(path)
-        except SettingsError as error:
-            raise unusable(error) from None
+        _Chosen.loaded = read_settings(path)
     return _Chosen.loaded
 
 
@@ -188,10 +177,17 @@ def settings() -> Settings:
     return Settings(version=1) if loaded is None else loaded.settings
 
 
-def wrong_value(error: Exception | str, *key: str) -> WrongUsageError:
-    """What is wrong with a value of the file, and where it stands there."""
-    loaded = file_settings()
-    return WrongUsageError(str(error) if loaded is None else str(loaded.problem(key, str(error))))
+@contextmanager
+def naming(words: str = "{}", *key: str) -> Iterator[None]:
+    """Around what cannot work where something was given wrongly: in these words, or by the place of a key in the file.
+
+    Raises WrongUsageError.
+    """
+    try:
+        yield
+    except ConfigurationError as error:
+        loaded = file_settings() if key else None
+        raise WrongUsageError(words.format(error) if loaded is None else str(loaded.problem(key, str(error)))) from None
 
 
 def configuration(database: SqlStore | None = None) -> Configuration | None:
@@ -200,23 +196,12 @@ def configuration(database: SqlStore | None = None) -> Configuration | None:
     if _Chosen.configuration is None and path is not None:
         from journeyman.app.configuration import Configuration
         from journeyman.doors.cli.trust import trust_command, unconfirmed
-        from journeyman.settings.problems import SettingsError
 
-        try:
-            with printing_to_stderr():  # what a module prints when it is imported is not part of our answer
-                _Chosen.configuration = Configuration(
-                    path,
-                    database=database,
-                    gate=unconfirmed,
-                    confirmed_by=trust_command(path),
-                )
-        except SettingsError as error:
-            raise unusable(error) from None
+        with printing_to_stderr():  # what a module prints when it is imported is not part of our answer
+            _Chosen.configuration = Configuration(
+                path, database=database, gate=unconfirmed, confirmed_by=trust_command(path)
+            )
     return _Chosen.configuration
-
-
-def unusable(error: ConfigurationError) -> WrongUsageError:
-    return WrongUsageError(f"the configuration cannot be used:\n{error}")
 
 
 def _defaults(loaded: Loaded, command: str) -> dict[str, Any]:

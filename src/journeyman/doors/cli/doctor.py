@@ -16,7 +16,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
 from rich.text import Text
 
 from journeyman.app.configuration import Configuration
@@ -31,14 +30,7 @@ from journeyman.core.runs import UNFINISHED
 from journeyman.doors.cli import screen
 from journeyman.doors.cli.configured import chosen_file, is_found
 from journeyman.doors.cli.loading import command, opened, without_password
-from journeyman.doors.cli.options import (
-    DEFAULT_STORE,
-    LOG_VARIABLE,
-    Json,
-    Store,
-    WrongUsageError,
-    default_store,
-)
+from journeyman.doors.cli.options import DEFAULT_STORE, LOG_VARIABLE, Json, Store, default_store
 from journeyman.doors.cli.printed import printing_to_stderr
 from journeyman.doors.cli.trust import trust_command, unconfirmed
 from journeyman.settings.problems import SettingsError
@@ -54,15 +46,13 @@ _NEEDS = re.compile(r"""^\s*([\w.-]+).*;.*\bextra\s*==\s*['"]([\w-]+)['"]""")
 def doctor(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     """Say what was found here, and what to do about what is missing."""
     if store == DEFAULT_STORE:
-        with suppress(WrongUsageError):  # what is wrong with the file is told below
+        with suppress(SettingsError):  # what is wrong with the file is told below
             store = default_store()
     found = _examine(store)
     if as_json:
         return screen.print_json(found)
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
+    table = screen.listing("", "", "")
+    table.show_header, table.columns[1].style = False, "bold"
     good, poor, plain = Text("✓", "green"), Text("!", "yellow"), Text("·", "dim")
     table.add_row(good, "journeyman", found["journeyman"])
     table.add_row(good, "python", f"{found['python']} on {found['platform']}")
@@ -123,10 +113,9 @@ def _config_findings() -> dict[str, Any]:
         problems = [str(item) for item in error.problems]
         told = f"{path} cannot be used; what runs already goes on with the last version that could"
         return {"file": str(path), "problems": problems, "told": told}
-    unjudged = (
-        "; where values flow is not judged (approvals.flow: off)" if found.settings.approvals.flow == "off" else ""
-    )
-    return {"file": str(path), "problems": [], "told": f"{path}, environment {found.settings.environment}{unjudged}"}
+    said = found.settings
+    unjudged = "; where values flow is not judged (approvals.flow: off)" if said.approvals.flow == "off" else ""
+    return {"file": str(path), "problems": [], "told": f"{path}, environment {said.environment}{unjudged}"}
 
 
 async def _store_findings(url: str) -> dict[str, Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated
@@ -17,7 +15,7 @@ from journeyman.app.operations import experiments as operations
 from journeyman.core.errors import StoreError
 from journeyman.doors.cli import screen
 from journeyman.doors.cli.loading import at_desk, command, imported
-from journeyman.doors.cli.operated import Listing, operated
+from journeyman.doors.cli.operated import Call, Listing, operated
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, Json, Store, WrongUsageError
 from journeyman.doors.cli.printed import printing_to_stderr
 from journeyman.doors.cli.reports import Html, Markdown, check_output, present
@@ -45,8 +43,16 @@ def run_experiment(
 
     async def whole(desk: Desk) -> tuple[Report, StoreError | None]:
         # The store was opened before anything runs: one that cannot be had is better known at once.
-        with _progress_shown() as show:
-            report = await loaded.run(show)
+        failed = 0
+        with progress_shown() as show:
+
+            def one(item: Progress) -> None:
+                nonlocal failed
+                failed += item.observation.status != "completed"
+                ill = f", {failed} failed" if failed else ""
+                show(item.done, item.total, f"{item.done} of {screen.counted(item.total, 'run')}{ill}")
+
+            report = await loaded.run(one)
         try:
             await operations.keep_report(desk, report)
         except StoreError as error:
@@ -78,20 +84,12 @@ operated(experiment, "experiment list", operations.list_experiments)(
 )
 
 
-@experiment.command("show")
-def show_experiment(
-    experiment_id: Annotated[str, typer.Argument(metavar="ID", help="The experiment's id.")],
-    html: Html = None,
-    markdown: Markdown = False,
-    store: Store = DEFAULT_STORE,
-    as_json: Json = False,
+@operated(experiment, "experiment show", operations.show_experiment)
+def show_report(
+    held: operations.ExperimentDetails, _: Call, html: Html = None, markdown: Markdown = False, as_json: Json = False
 ) -> None:
-    """The report of one experiment."""
-    check_output(html, markdown=markdown, as_json=as_json)
-    found = at_desk(store, lambda desk: operations.show_experiment(desk, experiment_id))
-    raise typer.Exit(
-        present(Report.model_validate(found.report), _print, html=html, markdown=markdown, as_json=as_json)
-    )
+    report = Report.model_validate(held.report)
+    raise typer.Exit(present(report, _print, html=html, markdown=markdown, as_json=as_json))
 
 
 def _load(file: Path) -> Experiment:
@@ -108,23 +106,6 @@ def _load(file: Path) -> Experiment:
     others = [name for name, value in vars(module).items() if isinstance(value, Experiment)]
     hint = f"; rename {others[0]!r}" if others else f"; write: {EXAMPLE}"
     raise WrongUsageError(f"{str(file)!r} defines no {NAME!r}{hint}")
-
-
-# --- progress
-
-
-@contextmanager
-def _progress_shown() -> Iterator[Callable[[Progress], None]]:
-    failed = 0
-    with progress_shown() as show:
-
-        def one(item: Progress) -> None:
-            nonlocal failed
-            failed += item.observation.status != "completed"
-            text = f"{item.done} of {screen.counted(item.total, 'run')}" + (f", {failed} failed" if failed else "")
-            show(item.done, item.total, text)
-
-        yield one
 
 
 # --- reports

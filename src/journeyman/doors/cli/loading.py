@@ -15,14 +15,14 @@ from urllib.parse import urlsplit
 
 from journeyman.app import Agent, SqlStore, ToolLibrary, split_path
 from journeyman.app.configuration import rules_of
-from journeyman.app.desk import LOCAL, Desk, InvalidInputError, NotFoundError
+from journeyman.app.desk import LOCAL, Desk, NotFoundError
 from journeyman.app.journeyman import Journeyman
 from journeyman.app.loading import SHIPPED, Loader, is_document, is_there, open_at, shipped_library, split_document
 from journeyman.core.errors import ConfigurationError, JourneymanError
 from journeyman.core.policy import Principal
 from journeyman.core.storing import Origin, RunOrder
 from journeyman.doors.cli import screen
-from journeyman.doors.cli.configured import configuration, file_settings, named_file
+from journeyman.doors.cli.configured import configuration, file_settings, named_file, naming
 from journeyman.doors.cli.options import RunOptions, WrongUsageError, default_store, user_name
 from journeyman.doors.cli.printed import printing_to_stderr
 from journeyman.doors.cli.program import program
@@ -85,21 +85,21 @@ def at_desk(
 ) -> T:
     """Do something as the person here, who may do anything with a store that they can open."""
     person = Principal(by or user_name(), permissions={"*"})
-    try:
+    with _listed(url):
         return in_store(url, lambda app: work(Desk(app, person, resumes=False)), library=library, create=create)
+
+
+@contextmanager
+def _listed(url: str) -> Iterator[None]:
+    """Have an error of something that is not there say what to type to see what there is."""
+    try:
+        yield
     except NotFoundError as error:
-        raise not_there(url, error) from None
-    except InvalidInputError as error:
-        raise WrongUsageError(str(error)) from None
-
-
-def not_there(url: str, error: NotFoundError) -> Exception:
-    """The same error with what to type to see what there is."""
-    if error.kind not in _LISTS:
-        return error
-    listed = "those in force" if error.kind == "grant" else "what there is"
-    what = f"{error}; {listed}: {command(url, _LISTS[error.kind])}"
-    return WrongUsageError(what) if error.kind == "gap" else ConfigurationError(what)
+        if error.kind not in _LISTS:
+            raise
+        listed = "those in force" if error.kind == "grant" else "what there is"
+        what = f"{error}; {listed}: {command(url, _LISTS[error.kind])}"
+        raise (WrongUsageError if error.kind == "gap" else ConfigurationError)(what) from None
 
 
 def in_running_app(store: SqlStore, work: Callable[[Journeyman], Awaitable[T]], **parts: Any) -> T:
@@ -112,10 +112,8 @@ def in_running_app(store: SqlStore, work: Callable[[Journeyman], Awaitable[T]], 
             async with app:
                 return await work(app)
 
-    try:
+    with _listed(str(store.url)):
         return asyncio.run(whole())
-    except NotFoundError as error:
-        raise not_there(str(store.url), error) from None
 
 
 @asynccontextmanager
@@ -171,6 +169,16 @@ def command(url: str, words: str, *values: str) -> str:
     if url != default_store():
         parts += ["--store", shlex.quote(without_password(url))]
     return " ".join(parts)
+
+
+def decisions(url: str, approval_id: str, *answer: str) -> list[str]:
+    """What to type to decide about a call, or to give an answer."""
+    return [command(url, "approvals approve", approval_id, *answer), command(url, "approvals deny", approval_id)]
+
+
+def resolutions(url: str, run_id: str, call_id: str) -> list[str]:
+    """What to type to say what became of a call."""
+    return [command(url, "runs resolve", run_id, call_id, choice) for choice in ("rerun", "done", "skip")]
 
 
 # --- what runs and sessions remember of the command that began them
@@ -274,11 +282,8 @@ def _with_remembered(given: RunOptions) -> RunOptions:
         model=given.model or origin.model,
         folder=origin.folder if given.library is None else "",
     )
-    code = taken.agent is not None or given.library is None
-    try:
-        gate.check_run(order, code=code, model=given.model is None)
-    except ConfigurationError as error:
-        raise WrongUsageError(str(error)) from None
+    with naming():
+        gate.check_run(order, code=taken.agent is not None or given.library is None, model=given.model is None)
     return taken
 
 

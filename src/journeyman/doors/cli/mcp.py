@@ -28,7 +28,7 @@ from journeyman.core.lazy import install_command
 from journeyman.core.policy import Principal
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.configured import configuration, file_settings
-from journeyman.doors.cli.loading import command
+from journeyman.doors.cli.loading import decisions, resolutions
 from journeyman.doors.cli.options import RunOptions, WrongUsageError
 from journeyman.doors.cli.printed import answer_stream, printing_to_stderr
 from journeyman.doors.cli.program import TOKEN_VARIABLE, take_from_environment
@@ -366,11 +366,11 @@ def _places(store: str, page: str | None) -> Places:
     shown = None if page is None else f"{page.rstrip('/')}/#/approvals"
 
     def decide(approval: Approval) -> str:
-        yes, no = (command(store, f"approvals {word}", approval.id) for word in ("approve", "deny"))
+        yes, no = decisions(store, approval.id)
         return f"Decide with '{yes}' or '{no}'{'' if shown is None else f', or open {shown}'}."
 
     def settle(run_id: str, call_id: str) -> str:
-        ways = [command(store, "runs resolve", run_id, call_id, choice) for choice in ("rerun", "done", "skip")]
-        return f"nobody knows whether it happened. Settle it with '{ways[0]}', '{ways[1]}' or '{ways[2]}'."
+        again, done, skip = resolutions(store, run_id, call_id)
+        return f"nobody knows whether it happened. Settle it with '{again}', '{done}' or '{skip}'."
 
     return Places(decide=decide, settle=settle, tell=screen.note, page=shown)

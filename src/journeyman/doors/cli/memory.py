@@ -17,9 +17,9 @@ from journeyman.app import ImportedFile
 from journeyman.app.desk import Desk, NotFoundError
 from journeyman.app.journeyman import Journeyman
 from journeyman.app.operations import memory as operations
-from journeyman.core.errors import ConfigurationError
 from journeyman.core.memory import MemoryDocument
 from journeyman.doors.cli import options, screen
+from journeyman.doors.cli.configured import naming
 from journeyman.doors.cli.loading import at_desk, command, in_store
 from journeyman.doors.cli.operated import Call, Listing, Typed, operated
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, Json, Store, WrongUsageError
@@ -104,10 +104,8 @@ def import_folder(
                 show(file.done, file.total, f"{file.done} of {screen.counted(file.total, 'file')}")
         return files
 
-    try:
+    with naming():
         files = in_store(store, whole, create=True)
-    except ConfigurationError as error:
-        raise WrongUsageError(str(error)) from None
     counts: Counter[str] = Counter(file.outcome for file in files)
     if as_json:
         screen.print_json({**counts, "files": [asdict(file) for file in files]})

@@ -147,8 +147,9 @@ def operated(
     def made(view: View) -> View:
         own = [] if isinstance(view, Listing) else list(signature(view, eval_str=True).parameters.values())[2:]
         printed = view.rows if isinstance(view, Listing) else rows
+        views_json = any(item.name == "as_json" for item in own)
 
-        def work(store: str, as_json: bool = False, **given: Any) -> None:
+        def work(store: str, **given: Any) -> None:
             if person:
                 must_be_a_person()
             if check is not None:
@@ -159,7 +160,7 @@ def operated(
             result = at_desk(store, lambda desk: operation(desk, **arguments), by=who, library=tools, create=create)
             narrowed = any(given[item.name] not in (item.default, None) for item in values if item.name != "limit")
             call = Call(store, given, narrowed, tools)
-            if as_json:
+            if given.get("as_json") and not views_json:
                 screen.print_json(result if printed is None else screen.dumped(getattr(result, printed)))
             else:
                 view(result, call, **{item.name: given[item.name] for item in own})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Literal
 
 import typer
 from rich.text import Text
@@ -14,7 +14,7 @@ from journeyman.app.loading import open_at
 from journeyman.app.operations import playbooks as operations
 from journeyman.app.practise import Practice, practise
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.playbook import PlaybookBullet, PlaybookDiff, StrategyState, ToolCallingStrategy
+from journeyman.core.playbook import PlaybookBullet, PlaybookDiff, ToolCallingStrategy
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.loading import at_desk, command, in_store, load_agent, load_library
 from journeyman.doors.cli.operated import Call, Listing, Typed, operated
@@ -223,9 +223,7 @@ def import_from(
     screen.say(f"read {screen.counted(count, 'bullet')}")
 
 
-def _settling(state: StrategyState, text: str) -> None:
-    verb = {"active": "activate", "quarantined": "quarantine", "retired": "retire"}[state.value]
-
+def _settling(verb: str, state: Literal["active", "quarantined", "retired"], text: str) -> None:
     def settle(
         key: Key,
         reason: Annotated[str, typer.Option(help="Why; it is kept in the history.")] = "",
@@ -234,17 +232,17 @@ def _settling(state: StrategyState, text: str) -> None:
         store: Store = DEFAULT_STORE,
     ) -> None:
         async def work(desk: Desk) -> None:
-            found = await operations.find_strategy(desk, key, domain=domain)
-            body = operations.StateBody.model_construct(state=cast("Any", state.value), reason=reason)
-            await operations.change_strategy(desk, found.domain, key, body)
+            strategy = await operations.find_strategy(desk, key, domain=domain)
+            body = operations.StateBody.model_construct(state=state, reason=reason)
+            await operations.change_strategy(desk, strategy.domain, key, body)
 
         at_desk(store, work, by=by)
-        screen.say(f"{key} is {state.value}")
+        screen.say(f"{key} is {state}")
 
     settle.__doc__ = text
     playbook.command(verb)(settle)
 
 
-_settling(StrategyState.ACTIVE, "Offer a strategy to runs, on your word.")
-_settling(StrategyState.QUARANTINED, "Offer a strategy to no run until somebody activates it.")
-_settling(StrategyState.RETIRED, "Give a strategy up for good.")
+_settling("activate", "active", "Offer a strategy to runs, on your word.")
+_settling("quarantine", "quarantined", "Offer a strategy to no run until somebody activates it.")
+_settling("retire", "retired", "Give a strategy up for good.")

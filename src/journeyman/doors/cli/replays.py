@@ -14,11 +14,10 @@ from journeyman.app.configuration import rules_of
 from journeyman.app.journeyman import Journeyman
 from journeyman.core.approvals import Approve, Decision, Deny
 from journeyman.doors.cli import options, screen
-from journeyman.doors.cli.configured import named_file, unusable
+from journeyman.doors.cli.configured import named_file
 from journeyman.doors.cli.loading import at_desk, in_store, load_agent, load_library
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, WrongUsageError
 from journeyman.doors.cli.reports import Html, Markdown, check_output, present
-from journeyman.settings.problems import SettingsError
 from journeyman.settings.reading import read_settings
 
 if TYPE_CHECKING:  # what only these commands need is loaded when one of them is typed
@@ -104,7 +103,13 @@ def replay_runs(
         raise WrongUsageError("--instruction, --playbook and --free ask a model: name it with --model")
     if decide is not None and not free:
         raise WrongUsageError(f"--decide {decide!r}: write --free with it")
-    given: ReplayOptions = {"model": model, "mode": "free" if free else "steps", "reads": reads}
+    given: ReplayOptions = {
+        "model": model,
+        "mode": "free" if free else "steps",
+        "reads": reads,
+        "decision": DECISIONS.get(decide or ""),
+        "answers": answers,
+    }
     if instruction is not None:
         try:
             given["instruction"] = instruction.read_text(encoding="utf-8").strip()
@@ -115,8 +120,6 @@ def replay_runs(
         if not domain or not version.isdecimal():
             raise WrongUsageError(f"--playbook {playbook!r} is no version of one; write e.g. general@12")
         given["playbook"] = (domain, int(version))
-    given["decision"] = None if decide is None else DECISIONS[decide]
-    given["answers"] = answers
     if library is not None:
         given["library"] = load_library(library)
     report = _replayed(runs, since, policy, store, given, agent)
@@ -143,7 +146,7 @@ def check_runs(
     check_output(html, markdown=False, as_json=as_json)
     if wrong := set(accept or ()) - set(CHANGES):
         raise WrongUsageError(f"--accept {min(wrong)!r} is no change; write one of {', '.join(CHANGES)}")
-    report = _replayed(runs, since, policy, store)
+    report = _replayed(runs, since, policy, store, {})
     code = present(report, _print, html=html, markdown=not as_json, as_json=as_json)
     changed = any(report.counts[change] for change in CHANGES if change not in (accept or ()))
     raise typer.Exit(ExitCode.FAILED if changed else code)
@@ -157,10 +160,7 @@ def make_test(
     ] = None,
     recording: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Where the recording goes; without it, recordings/RUN.json beside the test.",
-        ),
+        typer.Option(metavar="FILE", help="Where the recording goes; without it, recordings/RUN.json beside the test."),
     ] = None,
     update: Annotated[bool, typer.Option("--update", help="Replace what is there, and show what changes.")] = False,
     strictness: Annotated[
@@ -168,10 +168,7 @@ def make_test(
     ] = "exact",
     private: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="TEXT",
-            help="A value to replace wherever it stands, e.g. a name. May be repeated.",
-        ),
+        typer.Option(metavar="TEXT", help="A value to replace wherever it stands, e.g. a name. May be repeated."),
     ] = None,
     store: options.Store = DEFAULT_STORE,
 ) -> None:
@@ -219,35 +216,26 @@ def _write_new(file: Path, text: str, *, update: bool) -> None:
 
 
 def _replayed(
-    runs: list[str] | None,
-    since: str | None,
-    policy: Path | None,
-    store: str,
-    given: ReplayOptions | None = None,
-    agent: str | None = None,
+    runs: Runs, since: Since, policy: PolicyFile, store: str, given: ReplayOptions, agent: str | None = None
 ) -> ReplayReport:
     if runs and since is not None:
         raise WrongUsageError("give runs, or --since for those that began since then")
-    chosen: ReplayOptions = {**(given or {})}
-    chosen["progress"] = lambda count: screen.note(f"{count:,} runs replayed") if count % NOTED_EVERY == 0 else None
-    chosen["since"] = seconds = None if since is None else options.seconds(since, option="--since")
+    given["progress"] = lambda count: screen.note(f"{count:,} runs replayed") if count % NOTED_EVERY == 0 else None
+    given["since"] = seconds = None if since is None else options.seconds(since, option="--since")
     if policy is not None:  # its tools are not loaded: it names nothing that is run
-        try:
-            chosen["policy"] = rules_of(read_settings(policy)).policy
-        except SettingsError as error:
-            raise unusable(error) from None
+        given["policy"] = rules_of(read_settings(policy)).policy
 
     async def work(app: Journeyman) -> ReplayReport:
         from journeyman.app.replays import recorded
         from journeyman.replay.models import estimate
 
         if agent is not None:
-            chosen["agent"] = load_agent(agent, None, store=app.store)[0]
-        if isinstance(model := chosen.get("model"), str):
+            given["agent"] = load_agent(agent, None, store=app.store)[0]
+        if isinstance(model := given.get("model"), str):
             asked = await estimate(recorded(app, runs or (), since=seconds), model)
             cost = "no price is known" if asked.cost is None else f"about {asked.cost:.4f} US$"
             screen.note(f"{asked.questions:,} questions in {asked.runs:,} runs, about {asked.tokens:,} tokens, {cost}")
-        return await app.replay(*(runs or ()), **chosen)
+        return await app.replay(*(runs or ()), **given)
 
     return in_store(store, work, configured=True)
 

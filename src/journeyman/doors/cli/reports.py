@@ -32,6 +32,7 @@ R = TypeVar("R", "Report", "ReplayReport")
 
 def present(report: R, printed: Callable[[R], None], *, html: Path | None, markdown: bool, as_json: bool) -> ExitCode:
     """Print a report as it is wanted, and write its page."""
+    check_output(html, markdown=markdown, as_json=as_json)
     if as_json:
         screen.write(safe_json(report.to_json()))
     elif markdown:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,7 +30,15 @@ from journeyman.core.runs import AgentResponse, Limits, RunStatus, Wanted
 from journeyman.core.storing import RunRow
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.configured import configuration
-from journeyman.doors.cli.loading import command, in_running_app, load_agent, load_for_run, opened
+from journeyman.doors.cli.loading import (
+    command,
+    decisions,
+    in_running_app,
+    load_agent,
+    load_for_run,
+    opened,
+    resolutions,
+)
 from journeyman.doors.cli.options import ExitCode, RunOptions
 from journeyman.doors.cli.printed import printing_to_stderr
 from journeyman.doors.cli.screen import print_answer
@@ -230,8 +238,7 @@ def leaving_noted(given: RunOptions, run_id: str) -> Iterator[None]:
 
 
 async def note_needs(app: Journeyman, run_id: str, given: RunOptions) -> None:
-    found = await needs(app, run_id, url=given.store)
-    steps = next_steps(found, url=given.store)
+    steps = next_steps(await needs(app, run_id, url=given.store), url=given.store)
     screen.note(f"run {run_id} waits for a person", *steps, f"then: {resume_with(given, run_id)}")
 
 
@@ -258,61 +265,34 @@ POLL_SECONDS = 0.5
 """How often it is looked whether somebody else has answered the question a person is being asked here."""
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
-    """One thing a person must do before a run can go on."""
-
-    what: str
-    commands: tuple[str, ...]
-    """What to type; where there are several, one of them."""
-
-
-async def needs(app: Journeyman, run_id: str, *, url: str) -> list[Need]:
-    """Everything a person must do, in the order it was asked."""
-    approvals = [
-        Need(
-            f"{_about(item)} needs approval ({item.risk.value})"
-            if item.question is None
-            else f"{item.tool_name} asks: {screen.escaped(item.question.message)}",
-            (
-                command(url, "approvals approve", item.id, *answer_option(item)),
-                command(url, "approvals deny", item.id),
-            ),
-        )
-        for item in await app.approvals.pending(run_id=run_id)
-    ]
-    unknown = [
-        Need(
-            f"{screen.call_text(item.tool_name, item.arguments, width=CALL_WIDTH)} was under way when its process "
-            "died; nobody knows whether it happened",
-            tuple(command(url, "runs resolve", run_id, item.call_id, choice) for choice in ("rerun", "done", "skip")),
-        )
-        for item in await (await app.handle(run_id)).unknown()
-    ]
+async def needs(app: Journeyman, run_id: str, *, url: str) -> list[tuple[str, list[str]]]:
+    """Everything a person must do, in the order it was asked, each with what to type: of several commands, one."""
+    needed = []
+    for asked in await app.approvals.pending(run_id=run_id):
+        about = f"{screen.escaped(asked.about)} · " if asked.about else ""
+        what = f"{about}{screen.call_text(asked.tool_name, asked.arguments, width=CALL_WIDTH)}"
+        what, answer = f"{what} needs approval ({asked.risk.value})", list[str]()
+        if asked.question is not None:
+            what = f"{asked.tool_name} asks: {screen.escaped(asked.question.message)}"
+            answer = ["--args", canonical_json(asked.arguments)]
+        needed.append((what, decisions(url, asked.id, *answer)))
+    for call in await (await app.handle(run_id)).unknown():
+        what = screen.call_text(call.tool_name, call.arguments, width=CALL_WIDTH)
+        what += " was under way when its process died; nobody knows whether it happened"
+        needed.append((what, resolutions(url, run_id, call.call_id)))
     row = await Desk(app, LOCAL).run(run_id)
-    stuck = [Need(row.trouble or "processes die on it", (command(url, "runs resume", run_id),))]
-    return approvals + unknown + (stuck if row.status is RunStatus.STUCK else [])
+    if row.status is RunStatus.STUCK:
+        needed.append((row.trouble or "processes die on it", [command(url, "runs resume", run_id)]))
+    return needed
 
 
-def answer_option(approval: Approval) -> list[str]:
-    """What an answer to a question looks like; nothing of the question whether a call may run."""
-    return [] if approval.question is None else ["--args", canonical_json(approval.arguments)]
-
-
-def _about(approval: Approval) -> str:
-    """What a person is asked about: in words, where the tool has some, and as a call."""
-    call = screen.call_text(approval.tool_name, approval.arguments, width=CALL_WIDTH)
-    return f"{screen.escaped(approval.about)} · {call}" if approval.about else call
-
-
-def next_steps(found: list[Need], *, url: str) -> list[str]:
+def next_steps(needed: list[tuple[str, list[str]]], *, url: str) -> list[str]:
     """As lines for a person."""
     lines: list[str] = []
-    for need in found[:MOST_NAMED]:
-        first, *others = need.commands
-        lines += [f"{need.what}:", f"  {first}", *(f"  or: {other}" for other in others)]
-    if len(found) > MOST_NAMED:
-        lines.append(f"… and {len(found) - MOST_NAMED} more: {command(url, 'approvals list')}")
+    for what, (first, *others) in needed[:MOST_NAMED]:
+        lines += [f"{what}:", f"  {first}", *(f"  or: {other}" for other in others)]
+    if len(needed) > MOST_NAMED:
+        lines.append(f"… and {len(needed) - MOST_NAMED} more: {command(url, 'approvals list')}")
     return lines
 
 

@@ -31,14 +31,7 @@ from journeyman.doors.cli.operated import Call, Listing, Typed, operated
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, RunOptions, WrongUsageError
 from journeyman.doors.cli.program import must_be_a_person
 from journeyman.doors.cli.replays import RunId, runs
-from journeyman.doors.cli.run import (
-    follow,
-    needs,
-    next_steps,
-    note_blocked,
-    note_needs,
-    see_through,
-)
+from journeyman.doors.cli.run import follow, needs, next_steps, note_blocked, note_needs, see_through
 from journeyman.doors.cli.screen import show_markdown
 from journeyman.doors.cli.trace import Trace, asker
 from journeyman.doors.cli.trust import Gate, words
@@ -128,7 +121,7 @@ def show_run(
             told = {
                 "run": row.model_dump(mode="json"),
                 "task": task,
-                "needs": [{"what": need.what, "commands": need.commands} for need in needed],
+                "needs": [{"what": what, "commands": commands} for what, commands in needed],
                 "waits": screen.dumped(waits),
                 "forks": [{"depth": depth, "run": item.id, "status": item.status.value} for depth, item in forks],
                 "resume": resume,
@@ -166,16 +159,13 @@ def _standing(
         ),
         ("at work", (holder or "nobody") if unfinished else None),
         ("trouble", row.trouble if unfinished else None),
-        *(
-            (
-                "waits for",
-                f"{wait.whom}: {wait.text}{f' (until {screen.local_time(wait.until)})' if wait.until else ''}",
-            )
-            for wait in waits
-            if unfinished
-        ),
+        *(("waits for", _wait_text(wait)) for wait in waits if unfinished),
         ("cancel", CANCELLED if unfinished and row.cancel_wanted else None),
     )
+
+
+def _wait_text(wait: Wait) -> str:
+    return f"{wait.whom}: {wait.text}{f' (until {screen.local_time(wait.until)})' if wait.until else ''}"
 
 
 def _print_course(facts: list[Fact], response: AgentResponse | None, *, verbose: bool) -> None:

@@ -112,10 +112,12 @@ def note(message: str, *hints: str | None) -> None:
 
 def report(error: Exception) -> ExitCode:
     """Note an exception that ended a command."""
-    from journeyman.app.loading import WrongNameError  # whoever made one has loaded it
+    from journeyman.app.desk import InvalidInputError  # whoever made one of these has loaded it
+    from journeyman.app.loading import WrongNameError
+    from journeyman.settings.problems import SettingsError
 
-    if isinstance(error, WrongUsageError | WrongNameError):
-        note(str(error))
+    if isinstance(error, WrongUsageError | WrongNameError | InvalidInputError | SettingsError):
+        note(f"the configuration cannot be used:\n{error}" if isinstance(error, SettingsError) else str(error))
         return ExitCode.WRONG_USAGE
     if isinstance(error, ModelError):
         note(error.info.message, error.info.user_guidance)

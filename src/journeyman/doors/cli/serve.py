@@ -26,7 +26,7 @@ from journeyman.core.lazy import install_command
 from journeyman.core.policy import Principal
 from journeyman.core.protocols import beside
 from journeyman.doors.cli import options, screen
-from journeyman.doors.cli.configured import configuration, settings, wrong_value
+from journeyman.doors.cli.configured import configuration, naming, settings
 from journeyman.doors.cli.loading import (
     RememberedTools,
     imported,
@@ -103,10 +103,8 @@ def serve(
     said = settings()
     door = said.doors.http
     served = _serve_options(door)
-    try:
+    with naming("{}", "doors", "http", "tls_cert"):
         tls = None if door.tls_cert is None else http.tls_context(door.tls_cert, door.tls_key)
-    except ConfigurationError as error:
-        raise wrong_value(error, "doors", "http", "tls_cert") from None
     divided = live_split(said.runs.split, bag.library)
     if workers is not None:
         _must_have_queue(bag.store, instead="leave --workers out")
@@ -177,10 +175,8 @@ def _serve_options(said: Http) -> ServeOptions:
         "root_path": said.root_path.rstrip("/"),
     }
     for name, value in given.items():
-        try:
+        with naming("{}", "doors", "http", name):
             http.ServeOptions(**{name: value})
-        except ConfigurationError as error:
-            raise wrong_value(error, "doors", "http", name) from None
     return http.ServeOptions(said.body_bytes, said.requests_per_minute, limits=limits, **given)
 
 
@@ -188,7 +184,8 @@ def live_split(name: str | None, library: str | None) -> LiveSplit | None:
     if name is None:
         return None
     if library is not None:
-        raise wrong_value("a split brings its libraries along; leave --library out", "runs", "split")
+        with naming("{}", "runs", "split"):
+            raise ConfigurationError("a split brings its libraries along; leave --library out")
     return imported(name, LiveSplit, option="runs.split")
 
 
@@ -212,8 +209,11 @@ def admission(tokens: Path | None, given: str | None, *, host: str, insecure: bo
     must_be_bindable(host, listed)
     if insecure or listed is not None:
         return Access(None if insecure else listed, principals=None if listed is None else listed.now)
+    from journeyman.doors import http
+
     made = new_token() if given is None else None
-    return Access(for_this_machine(given or made), made)
+    with naming(f"{TOKEN_VARIABLE}: {{}}"):
+        return Access(http.Tokens.for_this_machine(given or made or ""), made)
 
 
 def listening(host: str, port: int, *, scheme: str = "http", path: str = "") -> str:
@@ -234,10 +234,8 @@ def must_be_bindable(host: str, tokens: Tokens | None) -> None:
     """Refuse to listen for other machines without tokens."""
     from journeyman.doors import http
 
-    try:
+    with naming("--host: {}; --tokens names the token file"):
         http.check_binding(host, tokens)
-    except ConfigurationError as error:
-        raise WrongUsageError(f"--host: {error}; --tokens names the token file") from None
 
 
 def token_file(tokens: Path | None) -> Tokens | None:
@@ -246,23 +244,12 @@ def token_file(tokens: Path | None) -> Tokens | None:
         from journeyman.doors import http
     except ImportError as error:
         raise ConfigurationError(f"serving needs more packages: {install_command('serve')}") from error
-    try:
+    with naming("--tokens: {}"):
         listed = None if tokens is None else http.read_tokens(tokens)
-    except ConfigurationError as error:
-        raise WrongUsageError(f"--tokens: {error}") from None
     if (said := settings().doors.http.oauth) is not None:
         listed = listed or http.Tokens({})
         listed.oauth = http.AccessTokens(**said.model_dump())
     return listed
-
-
-def for_this_machine(token: str | None) -> Tokens:
-    from journeyman.doors import http
-
-    try:
-        return http.Tokens.for_this_machine(token or "")
-    except ConfigurationError as error:
-        raise WrongUsageError(f"{TOKEN_VARIABLE}: {error}") from None
 
 
 def agents_and_tools(given: RunOptions, store: SqlStore) -> tuple[list[Agent], ToolLibrary | None]:

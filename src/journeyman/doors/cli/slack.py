@@ -18,7 +18,7 @@ from journeyman.core.calls import SECRET_PREFIX
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.lazy import install_command
 from journeyman.doors.cli import options, screen
-from journeyman.doors.cli.configured import configuration, file_settings, settings, wrong_value
+from journeyman.doors.cli.configured import configuration, file_settings, naming, settings
 from journeyman.doors.cli.options import RunOptions, WrongUsageError
 from journeyman.doors.cli.program import take_from_environment
 from journeyman.doors.cli.serve import agents_and_tools, begun_with, opening, who_answers
@@ -80,11 +80,9 @@ def slack(
     deciding = [f"slack:{team}:{who}" for team, item in spaces.items() for who in item.approvers]
     listed = {f"slack:{team}:{who}": held for team, item in spaces.items() for who, held in item.permissions.items()}
     if (people := os.environ.get(PEOPLE_VARIABLE) or given.people) is not None:
-        try:
+        with naming("{}", "doors", "slack", "people"):
             listed |= door.read_people(Path(people))
             door.People(listed, approvers=deciding)  # for its mistakes, before Slack is asked for anything
-        except ConfigurationError as error:
-            raise wrong_value(error, "doors", "slack", "people") from None
     rules = {"channels", "users", "direct_messages"}
     admitted = {team: door.Admission(**item.model_dump(include=rules)) for team, item in spaces.items()}
     database = open_at(bag.store)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any
 
 import typer
 
@@ -20,8 +20,6 @@ from journeyman.doors.cli import screen
 from journeyman.doors.cli.loading import command, must_exist, opened
 from journeyman.doors.cli.operated import Call, Listing, Typed, operated
 from journeyman.doors.cli.options import DEFAULT_STORE, By, ExitCode, Output, Store, WrongUsageError
-
-T = TypeVar("T")
 
 RETRY_SECONDS = 5.0
 
@@ -110,13 +108,14 @@ def say_purged(gone: int, call: Call) -> None:
 # --- the schema
 
 
-def _on_schema(url: str, work: Callable[[SqlStore], Awaitable[T]], *, create: bool = False) -> T:
+def _on_schema(url: str, *works: Callable[[SqlStore], Awaitable[Any]], create: bool = False) -> list[Any]:
+    """What comes of doing one thing after another with a store, whatever schema it has."""
     if not create:
         must_exist(url)
 
-    async def whole() -> T:
+    async def whole() -> list[Any]:
         async with opened(open_at(url, retry_seconds=RETRY_SECONDS), upgrade=False) as store:
-            return await work(store)
+            return [await work(store) for work in works]
 
     return asyncio.run(whole())
 
@@ -124,11 +123,7 @@ def _on_schema(url: str, work: Callable[[SqlStore], Awaitable[T]], *, create: bo
 @db.command("version")
 def schema_version(store: Store = DEFAULT_STORE) -> None:
     """Which version of the schema the store has."""
-
-    async def versions(database: SqlStore) -> tuple[int, int]:
-        return await database.schema_version(), database.latest_version
-
-    have, latest = _on_schema(store, versions)
+    [have], latest = _on_schema(store, SqlStore.schema_version), open_at(store).latest_version
     other = f"; this program works with {latest}" if have != latest else ""
     screen.say(f"schema version {have}{other}" + (f": {command(store, 'db upgrade')}" if have < latest else ""))
 
@@ -136,11 +131,7 @@ def schema_version(store: Store = DEFAULT_STORE) -> None:
 @db.command("upgrade")
 def upgrade(store: Store = DEFAULT_STORE) -> None:
     """Make the store if it is not there, and bring its schema up to date."""
-
-    async def versions(database: SqlStore) -> tuple[int, int]:
-        return await database.schema_version(), await database.upgrade()
-
-    before, now = _on_schema(store, versions, create=True)
+    before, now = _on_schema(store, SqlStore.schema_version, SqlStore.upgrade, create=True)
     screen.say(f"schema version {now}, " + ("as before" if before == now else f"was {before}"))
 
 
@@ -151,7 +142,7 @@ def downgrade(
     store: Store = DEFAULT_STORE,
 ) -> None:
     """Go back to an older schema, and lose for good what only the newer one can hold."""
-    before = _on_schema(store, lambda database: database.schema_version())
+    [before] = _on_schema(store, SqlStore.schema_version)
     version = int(wanted) if re.fullmatch(r"\d{1,6}", wanted, re.ASCII) else before + 1
     if version > before:
         raise WrongUsageError(
@@ -166,7 +157,7 @@ def downgrade(
     if not yes and not typer.confirm(f"{lost}. Do it?", err=True):
         screen.note("nothing was changed")
         raise typer.Exit(ExitCode.FAILED)
-    now = _on_schema(store, lambda database: database.downgrade(version))
+    [now] = _on_schema(store, lambda database: database.downgrade(version))
     screen.say(f"schema version {now}, was {before}")
 
 
@@ -207,11 +198,9 @@ def restore(
     """Put everything from a backup into a store, on either kind of database. Refuses one that holds something."""
     if not file.is_file():
         raise WrongUsageError(f"there is no file {str(file)!r}")
-
-    async def restored(database: SqlStore) -> tuple[int, Sequence[str]]:
-        return await database.restore(file, replace=replace), await database.audit.missing_keys()
-
-    count, missing = _on_schema(store, restored, create=True)
+    count, missing = _on_schema(
+        store, lambda it: it.restore(file, replace=replace), lambda it: it.audit.missing_keys(), create=True
+    )
     screen.say(f"{screen.counted(count, 'row')} restored; unfinished runs: {command(store, 'runs resume')}")
     for key in missing:
         screen.note(

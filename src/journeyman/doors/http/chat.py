@@ -26,7 +26,6 @@ from journeyman.core.runs import CHAT_MESSAGE_LIMIT, TaskInput, Usage
 from journeyman.core.storing import ChainStep, RunOrder
 from journeyman.doors.http.errors import FieldError, Problem, answers
 from journeyman.doors.http.events import EVENTS, LastEventId, stream_run, wants_json
-from journeyman.doors.http.health import MetricsDep
 from journeyman.doors.http.operated import FORM, DeskDep, IdempotencyKey, JsonRoute, RunAnswer, answer_fields
 
 router = APIRouter(prefix="/api/v1/chat", tags=["chat"], route_class=JsonRoute)
@@ -138,7 +137,6 @@ async def chat(
     body: ChatRequest,
     request: Request,
     desk: DeskDep,
-    metrics: MetricsDep,
     accept: Annotated[str, Header(include_in_schema=False)] = "*/*",
     last: LastEventId = "",
     key: IdempotencyKey = None,
@@ -166,7 +164,7 @@ async def chat(
     if wants_json(accept):
         answer = await _answer(desk, handle, session_id)
         return Response(answer.model_dump_json(), media_type="application/json", headers=headers)
-    return stream_run(handle, after=after, metrics=metrics, headers=headers)
+    return stream_run(handle, after=after, headers=headers)
 
 
 def _media(body: ChatRequest) -> tuple[Medium, ...]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
 from fastapi import APIRouter, Header, Query, Request
-from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+from fastapi.sse import format_sse_event
 from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
@@ -37,8 +37,7 @@ from journeyman.core.storing import NotedRequest, RunOrder
 from journeyman.doors.http.chat import agent_named, ready_agent
 from journeyman.doors.http.completion_request import WAITING, CompletionRequest, goes_on
 from journeyman.doors.http.errors import Problem, openai_error
-from journeyman.doors.http.events import DONE, EVENTS, HEADERS, KEEP_ALIVE_SECONDS, EventStream, with_pauses
-from journeyman.doors.http.health import Metrics, MetricsDep
+from journeyman.doors.http.events import DONE, EVENTS, EventStream
 from journeyman.doors.http.operated import DeskDep, IdempotencyKey, JsonRoute
 
 router = APIRouter(prefix="/v1", tags=["openai"], route_class=JsonRoute)
@@ -164,7 +163,6 @@ async def complete(
     body: CompletionRequest,
     request: Request,
     desk: DeskDep,
-    metrics: MetricsDep,
     key: IdempotencyKey = None,
     retries: Annotated[
         int,
@@ -186,7 +184,7 @@ async def complete(
     if body.stream:
         usage = body.stream_options is not None and body.stream_options.include_usage
         chunks = Chunks(answer, usage=usage, data=agent.output is not None)
-        return EventStream(_streamed(answer, chunks, metrics), headers=HEADERS)
+        return EventStream(_streamed(answer, chunks))
     response = await handle.result()
     broken = response.status is RunStatus.FAILED or (
         agent.output is not None and response.status is RunStatus.LIMIT_REACHED
@@ -416,34 +414,27 @@ def _data(content: dict[str, Any]) -> bytes:
     return format_sse_event(data_str=to_json(content).decode())
 
 
-async def _streamed(answer: Answer, chunks: Chunks, metrics: Metrics) -> AsyncGenerator[bytes, None]:
-    with metrics.stream():
-        yield chunks.chunk({"role": "assistant", "content": ""})
-        try:
-            async with aclosing(with_pauses(_parts(answer, chunks), seconds=KEEP_ALIVE_SECONDS)) as parts:
-                async for part in parts:
-                    yield KEEPALIVE_COMMENT if part is None else part
-        except JourneymanError as error:
-            yield _data(openai_error(Problem(503, "RUN_CANNOT_GO_ON", str(error)), "server_error"))
-
-
-async def _parts(answer: Answer, chunks: Chunks) -> AsyncGenerator[bytes, None]:
+async def _streamed(answer: Answer, chunks: Chunks) -> AsyncGenerator[bytes, None]:
     """The chunks of what is found together, to the end of the answer."""
-    async with aclosing(answer.handle.batches()) as batches:
-        async for batch in batches:
-            said = b""
-            for event in batch:
-                if added := chunks.text(event):
-                    said += chunks.chunk({"content": added})
-                if isinstance(event, (RunFailed, RunSuspended, RunFinished)):
-                    if said:
-                        yield said
-                        said = b""
-                    if (ending := await _ending(event, answer, chunks)) is not None:
-                        yield ending
-                        return
-            if said:
-                yield said
+    yield chunks.chunk({"role": "assistant", "content": ""})
+    try:
+        async with aclosing(answer.handle.batches()) as batches:
+            async for batch in batches:
+                said = b""
+                for event in batch:
+                    if added := chunks.text(event):
+                        said += chunks.chunk({"content": added})
+                    if isinstance(event, (RunFailed, RunSuspended, RunFinished)):
+                        if said:
+                            yield said
+                            said = b""
+                        if (ending := await _ending(event, answer, chunks)) is not None:
+                            yield ending
+                            return
+                if said:
+                    yield said
+    except JourneymanError as error:
+        yield _data(openai_error(Problem(503, "RUN_CANNOT_GO_ON", str(error)), "server_error"))
 
 
 async def _ending(event: Event, answer: Answer, chunks: Chunks) -> bytes | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import logging
+import traceback
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -15,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Match
 
-from journeyman.app.desk import ConflictError, DeskError, InvalidInputError, NotFoundError, NotPermittedError
+from journeyman.app.desk import ConflictError, InvalidInputError, NotFoundError, NotPermittedError
 from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import (
     ApprovalError,
@@ -23,6 +24,7 @@ from journeyman.core.errors import (
     ConfigurationError,
     EditedArgumentsError,
     ErrorCategory,
+    JourneymanError,
     PlaybookConflictError,
     StoreError,
     ToolError,
@@ -229,26 +231,12 @@ def install_errors(api: FastAPI) -> None:
         accept = request.headers.get("Accept", "")
         return error_response(request.state.path, request_id, problem, accept=accept)
 
-    for kind in (
-        HTTPException,
-        RequestValidationError,
-        DeskError,
-        ToolError,
-        ApprovalError,
-        BindingError,
-        ConfigurationError,
-        PlaybookConflictError,
-        StoreError,
-    ):
+    for kind in (HTTPException, RequestValidationError, JourneymanError, ToolError):
         api.add_exception_handler(kind, answer)
 
 
 def location_of(error: BaseException) -> str:
     """The kind of an error and where it arose, without its text."""
-    trace = error.__traceback__
-    places = []
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        places.append(f"{code.co_filename.rpartition('/')[2]}:{trace.tb_lineno} {code.co_name}")
-        trace = trace.tb_next
+    frames = ((frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__))
+    places = [f"{code.co_filename.rpartition('/')[2]}:{line} {code.co_name}" for code, line in frames]
     return f"{type(error).__name__} at {' < '.join(reversed(places[-6:]))}"

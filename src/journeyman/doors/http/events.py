@@ -7,9 +7,9 @@ nothing twice. Signals have no id. The end is ``data: [DONE]``. Results that are
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import StreamingResponse
@@ -27,10 +27,7 @@ from journeyman.core.data import iso_time
 from journeyman.core.errors import JourneymanError
 from journeyman.core.events import CallFinished, Event, MessageReceived, RunStarted
 from journeyman.doors.http.errors import answers
-from journeyman.doors.http.health import Metrics, MetricsDep
 from journeyman.doors.http.operated import DeskDep, JsonRoute
-
-T = TypeVar("T")
 
 KEEP_ALIVE_SECONDS = 15.0
 EVENTS: dict[str, Any] = {
@@ -83,17 +80,21 @@ def wants_json(accept: str) -> bool:
 
 
 class EventStream(EventSourceResponse):
-    """A stream that lets go of everything when its client is gone, whatever it was doing at that moment.
+    """A stream that is kept alive, and lets go of everything when its client is gone, whatever it was doing then.
 
     When the service ends it ends as well, without its last event: clients come back for the rest.
     """
 
     body_iterator: AsyncGenerator[bytes, None]
 
+    def __init__(self, content: AsyncGenerator[bytes, None], headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(content, headers={**HEADERS, **(headers or {})})
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # No time is given, so there are no pauses in it.
-        self.body_iterator = with_pauses(self.body_iterator, until=scope["app"].state.closing)  # type: ignore[assignment]
-        await super().__call__(scope, receive, send)
+        service = scope["app"].state
+        self.body_iterator = _kept_alive(self.body_iterator, until=service.closing)
+        with service.metrics.stream():
+            await super().__call__(scope, receive, send)
 
     async def stream_response(self, send: Send) -> None:
         try:
@@ -102,53 +103,45 @@ class EventStream(EventSourceResponse):
             await self.body_iterator.aclose()
 
 
-def stream_run(handle: Handle, *, after: int, metrics: Metrics, headers: dict[str, str] | None = None) -> EventStream:
-    """Every event of a run after a fact, to the end of the run."""
-    return EventStream(_events(handle, after, metrics), headers={**HEADERS, **(headers or {})})
-
-
-async def _events(handle: Handle, after: int, metrics: Metrics) -> AsyncGenerator[bytes, None]:
-    with metrics.stream():
-        try:
-            async with aclosing(with_pauses(handle.batches(after=after), seconds=KEEP_ALIVE_SECONDS)) as batches:
-                async for batch in batches:
-                    yield b"".join(map(encoded, batch)) if batch else KEEPALIVE_COMMENT
-        except JourneymanError as error:
-            yield refused(handle.run_id, "RUN_CANNOT_GO_ON", error)
-        yield DONE
-
-
-async def with_pauses(
-    items: AsyncGenerator[T, None], *, seconds: float | None = None, until: asyncio.Event | None = None
-) -> AsyncGenerator[T | None, None]:
-    """The same items, and None whenever none has come for so long; no more of them after an event."""
-    upcoming: asyncio.Task[T] | None = None
-    ending = None if until is None else asyncio.ensure_future(until.wait())
+async def _kept_alive(events: AsyncGenerator[bytes, None], *, until: asyncio.Event) -> AsyncGenerator[bytes, None]:
+    """The same events, and a comment whenever none has come for so long; no more of them after an event."""
+    upcoming: asyncio.Future[bytes | None] | None = None
+    ending = asyncio.ensure_future(until.wait())
     try:
         while True:
-            if upcoming is None:
-                upcoming = asyncio.ensure_future(anext(items))
-            waited = (upcoming,) if ending is None else (upcoming, ending)
-            await asyncio.wait(waited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            if not upcoming.done():
-                if ending is not None and ending.done():
+            upcoming = upcoming or asyncio.ensure_future(anext(events, None))
+            await asyncio.wait((upcoming, ending), timeout=KEEP_ALIVE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if upcoming.done():
+                data, upcoming = upcoming.result(), None
+                if data is None:
                     return
-                yield None
-                continue
-            done, upcoming = upcoming, None
-            try:
-                item = done.result()
-            except StopAsyncIteration:
+                yield data
+            elif ending.done():
                 return
-            yield item
+            else:
+                yield KEEPALIVE_COMMENT
     finally:
-        if ending is not None:
-            ending.cancel()
+        ending.cancel()
         # Cancelling the wait for the next item ends the generator, which stops listening to the run.
         if upcoming is not None:
             upcoming.cancel()
         else:
-            await items.aclose()
+            await events.aclose()
+
+
+def stream_run(handle: Handle, *, after: int, headers: Mapping[str, str] | None = None) -> EventStream:
+    """Every event of a run after a fact, to the end of the run."""
+
+    async def events() -> AsyncGenerator[bytes, None]:
+        try:
+            async with aclosing(handle.batches(after=after)) as batches:
+                async for batch in batches:
+                    yield b"".join(map(encoded, batch))
+        except JourneymanError as error:
+            yield refused(handle.run_id, "RUN_CANNOT_GO_ON", error)
+        yield DONE
+
+    return EventStream(events(), headers)
 
 
 router = APIRouter(prefix="/api/v1", tags=["runs"], route_class=JsonRoute)
@@ -180,7 +173,6 @@ class Events(Page):
 async def run_events(
     run_id: Id,
     desk: DeskDep,
-    metrics: MetricsDep,
     after: Annotated[int, Query(ge=0, le=2**31 - 1, description="The last event you have.")] = 0,
     limit: Annotated[
         int, Query(ge=1, le=MOST_EVENTS, description="How many at most, where no stream is asked for.")
@@ -194,7 +186,7 @@ async def run_events(
     if not wants_json(accept):
         if last and row.status.ended and row.last_seq <= after:
             return Response(status_code=204)
-        return stream_run(await desk.app.handle(run_id), after=after, metrics=metrics, headers={"X-Run-ID": run_id})
+        return stream_run(await desk.app.handle(run_id), after=after, headers={"X-Run-ID": run_id})
     facts = await desk.facts(run_id, after=after, limit=limit + 1)
     page = page_of(facts, max(row.last_seq, after + len(facts)), limit, after, key="seq")
     events = [from_json(as_json(fact)) for fact in facts[:limit]]
@@ -233,7 +225,6 @@ LONGEST_NUMBER = 9
 )
 async def many_events(
     desk: DeskDep,
-    metrics: MetricsDep,
     run: Annotated[
         list[str],
         Query(
@@ -282,15 +273,14 @@ async def many_events(
         return data
 
     async def events() -> AsyncGenerator[bytes, None]:
-        with metrics.stream():
-            # At once, so that a client knows that it is connected.
-            yield KEEPALIVE_COMMENT + b"".join(refused(run_id, error.code, error) for run_id, error in missing.items())
-            async with aclosing(with_pauses(follow(handles), seconds=KEEP_ALIVE_SECONDS)) as batches:
-                async for news in batches:
-                    yield KEEPALIVE_COMMENT if news is None else encode(news)
-            yield DONE
+        # At once, so that a client knows that it is connected.
+        yield KEEPALIVE_COMMENT + b"".join(refused(run_id, error.code, error) for run_id, error in missing.items())
+        async with aclosing(follow(handles)) as batches:
+            async for news in batches:
+                yield encode(news)
+        yield DONE
 
-    return EventStream(events(), headers=HEADERS)
+    return EventStream(events())
 
 
 def _numbers(header: str | None, count: int) -> list[int]:

@@ -6,9 +6,9 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import BaseModel, Field
 
@@ -72,14 +72,6 @@ class Metrics:
 
 def _quoted(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-async def _metrics(request: Request) -> Metrics:
-    metrics: Metrics = request.app.state.metrics
-    return metrics
-
-
-MetricsDep = Annotated[Metrics, Depends(_metrics)]
 
 
 class Readiness:
@@ -171,11 +163,12 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
     responses=_ERRORS,
     dependencies=AUTHENTICATED,
 )
-async def metrics(request: Request, desk: DeskDep, counted: MetricsDep) -> PlainTextResponse:
+async def metrics(request: Request, desk: DeskDep) -> PlainTextResponse:
     """Runs and approvals are counted as far as you may see them: all with the permission 'runs:read'."""
     at_work, waiting = await desk.counts()
     library = desk.app.library
     tools = [(name, library.counts(name).success_count, library.counts(name).failure_count) for name in library.names()]
+    counted: Metrics = request.app.state.metrics
     text = counted.text(gauges={"approvals_pending": waiting, "runs_unfinished": at_work}, tools=tools)
     instruments: Callable[[], str] | None = request.app.state.instruments
     if instruments is not None:
