@@ -47,6 +47,7 @@ def fragment(arguments: str | None = None, **more: Any) -> dict[str, Any]:
 async def test_fragments_of_calls_are_put_together(deltas: list[dict[str, Any]]) -> None:
     response = await ask(stream(*deltas), deltas=Heard())
     assert [(made.tool_name, made.arguments) for made in response.calls] == [("f", {"n": 1}), ("g", {"n": 2})]
+    assert response.text == ""  # a server that only calls has said nothing
 
 
 async def test_a_legacy_function_call_is_streamed() -> None:

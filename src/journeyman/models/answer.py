@@ -77,7 +77,7 @@ def read_answer(body: Mapping[str, Any], *, names: Mapping[str, str], model: str
     if len(fragments) > TURN_CALLS:
         raise too_many_calls(len(fragments))
     fields = {
-        "text": text or as_text(message.get("refusal")),
+        "text": text or as_text(message.get("refusal") or ""),
         "calls": tuple(read_call(fragment, names) for fragment in fragments if isinstance(fragment, dict)),
         "usage": read_usage(body.get("usage")),
         "model": as_text(body.get("model")) or model,
