@@ -52,6 +52,33 @@ for name in ("read_file", "write_file", "edit_file", "move_file", "list_files"):
 
 server.run()
 """
+PETS = {
+    "openapi": "3.0.0",
+    "info": {"title": "Pets", "version": "1"},
+    "paths": {
+        "/pets": {"get": {"operationId": "listPets", "responses": {"200": {"description": "them"}}}},
+        "/pets/{id}": {
+            "delete": {
+                "operationId": "deletePet",
+                "parameters": [{"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}],
+                "responses": {"200": {"description": "gone"}},
+            }
+        },
+    },
+    "components": {"securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "X-Key"}}},
+    "security": [{"key": []}],
+}
+LONELY = """
+[lonely:Agent {description: "Sails.", instruction: "Sail.", model: "embedded"} |
+  [sail_away:Tool {description: "Sail away on a boat"} | (name::String)==>(::String)]]
+"""
+BESIDE = {
+    "shop.py": SHOP,
+    "files_server.py": SERVER,
+    "petstore.json": json.dumps(PETS),
+    "broken.gram": '[a:Agent {instruction: "x" | ',
+    "lonely.gram": LONELY,
+}
 
 
 def _mistakes() -> list[tuple[str, str]]:
@@ -63,7 +90,7 @@ def _found(name: str, text: str, folder: Path, capsys: pytest.CaptureFixture[str
     """What is wrong with how a mistake is found; None where nothing is."""
     [line] = [number for number, each in enumerate(text.splitlines(), 1) if each.endswith("#!")]
     file = folder / "journeyman.yaml"
-    file.write_text(text.replace("[python,", f"[{json.dumps(sys.executable)},"), encoding="utf-8")
+    file.write_text(re.sub(r"\[python\b", f"[{json.dumps(sys.executable)}", text), encoding="utf-8")
     with pytest.raises(SystemExit) as ended:
         main()
     written = capsys.readouterr()
@@ -83,8 +110,8 @@ def test_mistakes_are_found_at_the_right_line(
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / ".state"))
     monkeypatch.setattr(sys, "argv", ["journeyman", "config", "check", "--config", "journeyman.yaml", "--json"])
-    (tmp_path / "shop.py").write_text(SHOP)
-    (tmp_path / "files_server.py").write_text(SERVER)
+    for name, text in BESIDE.items():
+        (tmp_path / name).write_text(text)
     try:
         missed = [why for name, text in _mistakes() if (why := _found(name, text, tmp_path, capsys)) is not None]
     finally:

@@ -200,7 +200,8 @@ def wrong_overrides(item: AnyTool, settings: ToolSettings, key: Key) -> Iterator
             transformed(item, **settings.overridden(override).told)
         except ToolDefinitionError as error:
             part = next((key for key in ("arguments", "rename") if getattr(override, key)), "result")
-            yield (*place, part), str(error)
+            named = [name for name in override.arguments if repr(name) in str(error)]
+            yield (*place, part, *named[:1]), str(error)
         fixed = {name: said.value for name, said in override.arguments.items() if "value" in said.model_fields_set}
         for part, values in (("parameters", override.parameters), ("arguments", fixed)):
             for rest, why in wrong_values(item, values):

@@ -30,7 +30,7 @@ from journeyman.core.policy import BreakerRule, Policy, RiskLevel
 from journeyman.core.runs import Limits
 from journeyman.core.specification import Environment
 from journeyman.settings.document import Document
-from journeyman.settings.problems import Problem, SettingsError
+from journeyman.settings.problems import Key, Problem, SettingsError
 from journeyman.settings.reading import FILE_NAME, FILE_VARIABLE, Loaded, examine, find_file, in_order, read_bytes
 from journeyman.settings.schema import RESTART, VERSION, McpServer, OpenApi, Runs, Settings
 from journeyman.settings.watching import contents
@@ -457,14 +457,20 @@ def rules_of(loaded: Loaded, environment: Environment | None = None) -> Rules:
     )
 
 
-def _reached_by(settings: Settings, problem: SourceProblem) -> tuple[str, ...]:
+def _reached_by(settings: Settings, problem: SourceProblem) -> Key:
     """The key to mend where a source cannot be reached; the whole of it where one of its tools is the problem."""
     where = (settings.section(problem.source), problem.source)
+    server = settings.sources[problem.source]
+    if isinstance(server, OpenApi):  # which compares these with its document itself
+        schemes = server.auth if isinstance(server.auth, dict) else {}
+        said: list[tuple[str, str | int, str]] = [("auth", name, repr(name)) for name in schemes]
+        said += [("only", number, f"'only' names {name!r}") for number, name in enumerate(server.only or ())]
+        for part, step, told in said:
+            if told in problem.message:
+                return (*where, part, step)
+        return where if problem.tool is not None else (*where, "document")
     if problem.tool is not None:
         return where
-    server = settings.sources[problem.source]
-    if isinstance(server, OpenApi):
-        return (*where, "document")
     if server.cwd is not None and not Path(server.cwd).is_dir():
         return (*where, "cwd")
     return (*where, "command" if server.command is not None else "url")

@@ -44,9 +44,12 @@ def entry_of(given: Any) -> Any:
     if not isinstance(given, Mapping):
         return given
     made = {key: value for key, value in given.items() if key not in _THEIRS}
-    if isinstance(made.get("command"), str):
-        args = given.get("args")
-        made["command"] = [made["command"], *(args if isinstance(args, list) else ())]
+    command, args = made.get("command"), given.get("args")
+    if isinstance(command, str | list):
+        made["command"] = [
+            *([command] if isinstance(command, str) else command),
+            *(args if isinstance(args, list) else ()),
+        ]
     if "url" not in made and "serverUrl" in given:
         made["url"] = given["serverUrl"]
     if given.get("disabled") is True:

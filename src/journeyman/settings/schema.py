@@ -129,7 +129,7 @@ class Argument(Section):
 class Result(Section):
     """What of a tool's results is kept."""
 
-    select: list[Annotated[str, Field(min_length=1)]] = Field(
+    select: list[Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+)*$")]] = Field(
         default_factory=list, description="the fields that are kept: `owner.name`, `*` for any; lists are gone through"
     )
     items: int | None = Field(None, gt=0, description="of each list")

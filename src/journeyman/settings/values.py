@@ -48,6 +48,8 @@ Duration = Annotated[
 
 
 def _kept(value: Any) -> Any:
+    if isinstance(value, int | float) and not isinstance(value, bool) and value < _UNITS["h"]:
+        raise ValueError(f"would be {value:g} seconds: write {value:g}d for days, or {value:g}s")
     return float("inf") if value == FOREVER else seconds_of(value)
 
 

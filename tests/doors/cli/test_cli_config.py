@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import journeyman.doors
 from journeyman.settings.reading import json_schema
 from tests.doors.cli.driving import Cli
 
@@ -101,6 +102,27 @@ def test_check_tells_everything_that_is_wrong_and_show_where_values_come_from(
     doctor = cli("doctor", "--json", *named)
     assert doctor.code == 0
     assert len(json.loads(doctor.out)["config"]["problems"]) == 3
+
+
+def test_who_never_serves_needs_none_of_its_packages(cli: Cli, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "journeyman.doors.http", None)
+    monkeypatch.delattr(journeyman.doors, "http", raising=False)
+    assert cli("config", "check", "--config", "journeyman.yaml").code == 0
+    (shop / "journeyman.yaml").write_text(f"{FILE}doors: {{http: {{port: 9000}}}}\n")
+    refused = cli("config", "check", "--config", "journeyman.yaml")
+    assert refused.code == 2
+    assert "serving needs more packages" in refused.err
+
+
+def test_a_certificate_may_hold_its_key(cli: Cli, shop: Path) -> None:
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=localhost -keyout both.pem -out cert.pem -days 2"
+    subprocess.run(command.split(), cwd=shop, check=True, capture_output=True)
+    (shop / "journeyman.yaml").write_text(f"{FILE}doors: {{http: {{tls_cert: cert.pem}}}}\n")
+    refused = cli("config", "check", "--config", "journeyman.yaml")
+    assert refused.code == 2
+    assert "journeyman.yaml:6:16: doors.http.tls_cert: TLS cannot be served with cert.pem" in refused.err
+    (shop / "cert.pem").write_text((shop / "cert.pem").read_text() + (shop / "both.pem").read_text())
+    assert cli("config", "check", "--config", "journeyman.yaml").code == 0
 
 
 def test_without_a_file_config_says_how_to_get_one(cli: Cli) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,20 +13,23 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from journeyman.app import SqlStore
 from journeyman.app.assembly import model_named
 from journeyman.app.configuration import Configuration, found_file
 from journeyman.app.loading import file_of
 from journeyman.app.trust import names_in
-from journeyman.core.errors import ConfigurationError
+from journeyman.core.errors import ConfigurationError, JourneymanError
+from journeyman.core.protocols import Model
 from journeyman.doors.cli import configured, options, screen
 from journeyman.doors.cli.loading import load_agent
 from journeyman.doors.cli.options import WrongUsageError
 from journeyman.doors.cli.printed import printing_to_stderr
 from journeyman.doors.cli.program import program
-from journeyman.doors.cli.serve import live_split, must_be_bindable, token_file
+from journeyman.doors.cli.serve import live_split, must_be_bindable, served_as, token_file
 from journeyman.doors.cli.trust import remember_own, unconfirmed
 from journeyman.settings.problems import SettingsError
 from journeyman.settings.reading import examine, json_schema, read_settings
+from journeyman.settings.schema import Http
 from journeyman.settings.showing import setting_values
 
 config = typer.Typer(no_args_is_help=True)
@@ -59,8 +63,8 @@ def check(
             _confirm(path, given)
         with printing_to_stderr():
             found = Configuration(path, options=given)
-        problems = [] if offline else asyncio.run(_servers_asked(found))
-        problems += [found.loaded.problem(key, why) for key, why in _refused(found)]
+        configured.use(found)
+        problems = asyncio.run(_wrong_in(found, offline=offline))
     except SettingsError as error:
         problems = list(error.problems)
     if as_json:
@@ -118,40 +122,72 @@ def _confirm(path: Path, given: dict[str, Any]) -> None:
     configured.confirm_found(loaded)
 
 
-async def _servers_asked(found: Configuration) -> list[Any]:
+async def _wrong_in(found: Configuration, *, offline: bool) -> list[Any]:
+    """What is wrong with servers, and what commands would refuse."""
+    if offline:
+        return [found.loaded.problem(key, why) for key, why in _refused(found, bound=not found.settings.sources)]
     async with found.library:
-        return list(found.server_problems())
+        wrong = found.server_problems()
+        # Tools of a server that cannot be reached are not missed a second time.
+        return [*wrong, *(found.loaded.problem(key, why) for key, why in _refused(found, bound=not wrong))]
 
 
-def _refused(found: Configuration) -> Iterator[tuple[tuple[str, ...], str]]:
-    """What commands would refuse of a file that is right in itself."""
+def _refused(found: Configuration, *, bound: bool) -> Iterator[tuple[tuple[str, ...], str]]:
+    """What commands would refuse of a file that is right in itself; ``bound`` where all its tools are known."""
     settings, loaded = found.settings, found.loaded
+    folder, traces, http = settings.learning.folder, settings.runs.traces, settings.doors.http
     if settings.model is not None:
-        yield from _tried(("model",), lambda: model_named(loaded.model(settings.model or "")))
+        key = ("model",) if isinstance(settings.model, str) else ("model", "name")
+        yield from _tried(key, lambda: _must_be_there(model_named(loaded.model(settings.model or ""))))
     if settings.agent is not None:
-        agent = settings.agent
-        yield from _tried(("agent",), lambda: load_agent(agent, None, store=found.database))
+        yield from _tried(("agent",), lambda: _load(settings.agent, found.database, bound=bound))
     yield from _tried(("runs", "split"), lambda: live_split(settings.runs.split, None))
-    file, folder = file_of(found.database.url or ""), settings.learning.folder
+    file = file_of(found.database.url or "")
     if file is not None and not file.absolute().parent.is_dir():
         yield ("store",), f"there is no folder {str(file.parent)!r}: make it first"
-    if folder is not None and folder.exists() and not folder.is_dir():
-        yield ("learning", "folder"), f"{str(folder)!r} is no folder"
-    http = settings.doors.http
-    if (http.tls_cert is None) != (http.tls_key is None):
-        given, other = ("tls_cert", "tls_key") if http.tls_key is None else ("tls_key", "tls_cert")
-        yield ("doors", "http", given), f"needs {other!r}, too"
-    tokens = list(_tried(("doors", "http", "tokens"), lambda: token_file(http.tokens)))
-    yield from tokens
-    if not tokens:
-        yield from _tried(("doors", "http", "host"), lambda: must_be_bindable(http.host, token_file(http.tokens)))
+    for key, place in ((("learning", "folder"), folder), (("runs", "traces"), traces)):
+        if place is not None and place.exists() and not place.is_dir():
+            yield key, f"{str(place)!r} is no folder"
+    if http != Http():  # who never serves needs none of its packages
+        yield from _refused_by_serve(http)
+
+
+def _refused_by_serve(http: Http) -> Iterator[tuple[tuple[str, ...], str]]:
+    keys = None if http.oauth is None else http.oauth.jwks
+    if keys is not None and "://" not in keys and not Path(keys).is_file():
+        yield ("doors", "http", "oauth", "jwks"), f"there is no file {keys!r}"
+    if wrong := list(_tried(("doors", "http", "tokens"), lambda: token_file(http.tokens))):
+        yield from wrong
+        return
+    yield from _tried(("doors", "http", "host"), lambda: must_be_bindable(http.host, token_file(http.tokens)))
+    from journeyman.doors.http import ServeOptions, tls_context
+
+    tried: dict[str, Callable[[], Any]] = {
+        name: partial(ServeOptions, **{name: value}) for name, value in served_as(http).items()
+    }
+    if http.tls_cert is not None:
+        tried["tls_cert"] = partial(tls_context, http.tls_cert, http.tls_key)
+    for name, attempt in tried.items():
+        yield from _tried(("doors", "http", name), attempt)
 
 
 def _tried(key: tuple[str, ...], attempt: Callable[[], Any]) -> Iterator[tuple[tuple[str, ...], str]]:
     try:
         attempt()
-    except (ConfigurationError, WrongUsageError) as error:
+    except (JourneymanError, WrongUsageError) as error:
         yield key, str(error)
+
+
+def _load(agent: str | None, store: SqlStore, *, bound: bool) -> None:
+    found, library = load_agent(agent, None, store=store)
+    if bound:
+        library.bind(found)
+
+
+def _must_be_there(model: Model) -> None:
+    path = getattr(model, "path", None)
+    if isinstance(path, Path) and not path.is_file():
+        raise ConfigurationError(f"there is no file {str(path)!r}")
 
 
 def _given(environment: str | None, store: str | None, model: str | None) -> dict[str, str]:

@@ -204,6 +204,11 @@ def configuration(database: SqlStore | None = None) -> Configuration | None:
     return _Chosen.configuration
 
 
+def use(configuration: Configuration) -> None:
+    """The file is at work already."""
+    _Chosen.configuration = configuration
+
+
 def _defaults(loaded: Loaded, command: str) -> dict[str, Any]:
     """What options are where they are not given; those that the file leaves out stay as they are."""
     settings = loaded.settings

@@ -163,21 +163,25 @@ def serve(
 
 
 def _serve_options(said: Http) -> ServeOptions:
-    """How the file wants the service to be served; JOURNEYMAN_FORWARDED_ALLOW_IPS wins over it."""
     from journeyman.doors import http
 
-    listed = os.environ.get(PROXIES_VARIABLE)
-    proxies = said.forwarded_allow_ips if listed is None else listed.replace(",", " ").split()
+    given = served_as(said)
     limits = http.ConnectionLimits(connections=said.connections, connections_per_address=said.connections_per_address)
-    given: dict[str, Any] = {
-        "forwarded_allow_ips": tuple(proxies),
-        "origins": frozenset(item.rstrip("/") for item in said.origins),
-        "root_path": said.root_path.rstrip("/"),
-    }
     for name, value in given.items():
         with naming("{}", "doors", "http", name):
             http.ServeOptions(**{name: value})
     return http.ServeOptions(said.body_bytes, said.requests_per_minute, limits=limits, **given)
+
+
+def served_as(said: Http) -> dict[str, Any]:
+    """How the file wants the service to be served; JOURNEYMAN_FORWARDED_ALLOW_IPS wins over it."""
+    listed = os.environ.get(PROXIES_VARIABLE)
+    proxies = said.forwarded_allow_ips if listed is None else listed.replace(",", " ").split()
+    return {
+        "forwarded_allow_ips": tuple(proxies),
+        "origins": frozenset(item.rstrip("/") for item in said.origins),
+        "root_path": said.root_path.rstrip("/"),
+    }
 
 
 def live_split(name: str | None, library: str | None) -> LiveSplit | None:

@@ -231,9 +231,9 @@ class Document:
             node = {**target, **beside} if isinstance(target, dict) else target
         raise ToolDefinitionError("a reference leads back to itself")
 
-    def security_scheme(self, name: str) -> dict[str, Any]:
+    def security_schemes(self) -> dict[str, Any]:
         schemes = self.solved(self.root.get("components")).get("securitySchemes")
-        return self.solved(schemes.get(name)) if isinstance(schemes, dict) else {}
+        return schemes if isinstance(schemes, dict) else {}
 
     def operations(self, namespace: str) -> Iterator[Operation | tuple[str, str]]:
         """Each operation; or its name, and why it cannot be used."""

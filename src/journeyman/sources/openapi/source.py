@@ -111,6 +111,7 @@ class OpenApi(ServedTools):
         api = _Api(self.name, base.rstrip("/"), Document(root), secrets, headers, self._session)
         self.base_url = base
         try:
+            api.check_schemes()
             self._tools = await asyncio.to_thread(self._made, api)
         except BaseException:
             await self.close()
@@ -234,16 +235,24 @@ class _Api:
     headers: Mapping[str, str]
     session: aiohttp.ClientSession
 
+    def check_schemes(self) -> None:
+        """Whoever names a scheme that is not there would call without a secret. Raises ConfigurationError."""
+        known = self.document.security_schemes()
+        for name in self.secrets:
+            if name and name not in known:
+                there = f"it has {', '.join(known)}" if known else "it has none"
+                raise ConfigurationError(f"the API {self.name!r}: its document has no scheme {name!r}; {there}")
+
     def authenticate(self, operation: Operation, request: Request) -> None:
         """Add what the first scheme wants for which there is a secret."""
         if not self.secrets:
             return
-        single = self.secrets.get("")
-        for schemes in operation.security:
-            if all(name in self.secrets for name in schemes) or (single is not None and len(schemes) == 1):
-                for name in schemes:
-                    self._add(self.document.security_scheme(name), self.secrets.get(name, single or ""), request)
-                if schemes:
+        single, schemes = self.secrets.get(""), self.document.security_schemes()
+        for wanted in operation.security:
+            if all(name in self.secrets for name in wanted) or (single is not None and len(wanted) == 1):
+                for name in wanted:
+                    self._add(self.document.solved(schemes.get(name)), self.secrets.get(name, single or ""), request)
+                if wanted:
                     return
         if single is not None and not operation.security and "security" not in self.document.root:
             self._add({"type": "http", "scheme": "bearer"}, single, request)  # the document knows of no scheme
