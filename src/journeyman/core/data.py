@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 from unicodedata import category
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -87,6 +88,17 @@ def _seconds(value: Any) -> Any:
     if isinstance(value, datetime):
         return (value if value.tzinfo is not None else value.replace(tzinfo=UTC)).timestamp()
     return value
+
+
+def not_blank(message: str) -> AfterValidator:
+    """Refuses a text that says nothing, in these words."""
+
+    def check(value: str) -> str:
+        if not value.strip():
+            raise ValueError(message)
+        return value
+
+    return AfterValidator(check)
 
 
 _TIME_SCHEMA = {"type": "string", "format": "date-time", "examples": ["2026-01-05T09:00:00Z"]}

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from journeyman.core.data import Entity, Moment, digest, reads_stored
+from journeyman.core.data import Entity, Moment, digest, not_blank, reads_stored
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.words import packaged_json, stem, words
@@ -134,17 +134,12 @@ class ToolGapReport(Entity):
     """A task that the tools at hand cannot do. No missing tool, no report."""
 
     missing_tools: tuple[str, ...] = Field(min_length=1)
-    attempted_task: str = Field(min_length=1)
+    attempted_task: Annotated[
+        str, Field(min_length=1), not_blank("attempted_task: must say which task could not be done")
+    ]
     existing_tools_checked: tuple[str, ...] = ()
     by_meaning_alone: bool = False
     """Whether the task is in a language that is not known here, so that an embedder alone has decided."""
-
-    @field_validator("attempted_task")
-    @classmethod
-    def _says_something(cls, value: str) -> str:
-        if not value.strip():
-            raise ValueError("attempted_task: must say which task could not be done")
-        return value
 
     @property
     def plain(self) -> str:

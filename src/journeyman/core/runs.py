@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, Self, TypeAlias
 
 from pydantic import (
     AliasChoices,
@@ -27,7 +27,7 @@ from journeyman.core.aliases import task_fields
 from journeyman.core.approvals import DECISIVE, Label, LabelSource, best_label, judge
 from journeyman.core.calls import DataLabel, ToolCallRecord
 from journeyman.core.content import Medium, check_media
-from journeyman.core.data import Derived, Entity, Moment, derived, new_id, unchecked
+from journeyman.core.data import Derived, Entity, Moment, derived, new_id, not_blank, unchecked
 from journeyman.core.errors import ErrorInfo, InvalidDataError, validation_problems
 from journeyman.core.gaps import ToolGapReport
 from journeyman.core.policy import Principal
@@ -216,7 +216,9 @@ class TaskInput(Entity):
     """What a person or a program wants done."""
 
     task_id: str = Field(default_factory=lambda: new_id("task"), min_length=1)
-    description: str = Field(min_length=1)
+    description: Annotated[
+        str, Field(min_length=1), not_blank("description: a task must say what to do, this one is blank")
+    ]
     domain: str = "general"
     playbook_bullets: tuple[str, ...] = ()
     """Extra advice given by the caller."""
@@ -239,13 +241,6 @@ class TaskInput(Entity):
             return data
 
         return task_fields(data)
-
-    @field_validator("description")
-    @classmethod
-    def _says_something(cls, value: str) -> str:
-        if not value.strip():
-            raise ValueError("description: a task must say what to do, this one is blank")
-        return value
 
     @field_validator("media")
     @classmethod

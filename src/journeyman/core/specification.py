@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib import import_module
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ModelWrapValidatorHandler, PositiveInt, ValidationError, field_validator, model_validator
 
-from journeyman.core.data import Entity, digest
+from journeyman.core.data import Entity, digest, not_blank
 from journeyman.core.errors import ToolDefinitionError, shortened_json, validation_problems
 from journeyman.core.policy import Permissions, Reads, RiskLevel, Sends
 
@@ -61,7 +61,9 @@ class ToolSpecification(Entity):
     """
 
     name: str = Field(min_length=1, max_length=128)
-    description: str = Field(min_length=1)
+    description: Annotated[
+        str, Field(min_length=1), not_blank("a tool needs a description: it is how a model decides when to use it")
+    ]
     signature: str = ""
     parameters: dict[str, Any] = Field(default_factory=no_parameters)
     returns: dict[str, Any] | None = None
@@ -94,13 +96,6 @@ class ToolSpecification(Entity):
     def _printable(cls, value: str) -> str:
         if not re.fullmatch(r"[^\s\x00-\x1f]+", value):
             raise ValueError("a tool's name has no spaces or control characters")
-        return value
-
-    @field_validator("description")
-    @classmethod
-    def _says_something(cls, value: str) -> str:
-        if not value.strip():
-            raise ValueError("a tool needs a description: it is how a model decides when to use it")
         return value
 
     @model_validator(mode="before")

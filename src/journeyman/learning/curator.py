@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -171,17 +172,14 @@ class Curator:
         condition = f"after {episode.previous}"
         if episode.previous and condition not in target.preconditions and len(target.preconditions) < MOST_PHRASINGS:
             changes["preconditions"] = (*target.preconditions, condition)
-        if lesson.good and _shows_better(target, lesson, taught=taught):
-            better = shown.demonstration
-            if target.demonstration is not None:
-                better = merged(better, target.demonstration)
-            changes["demonstration"] = better
-            changes["content"] = prose(shown.key, better, target.tool_sequence)
-        elif lesson.good and target.demonstration is not None:
-            changes["demonstration"] = merged(target.demonstration, shown.demonstration)
         if lesson.good:
-            count = target.helpful_count
+            count, known, new = target.helpful_count, target.demonstration, shown.demonstration
             changes["avg_iterations"] = (target.avg_iterations * count + episode.iterations) / (count + 1)
+            if known is not None and not _shows_better(target, lesson, taught=taught):
+                changes["demonstration"] = merged(known, new)
+            else:
+                changes["demonstration"] = better = new if known is None else merged(new, known)
+                changes["content"] = prose(shown.key, better, target.tool_sequence)
         return target.model_copy(update=changes)
 
     def _counted(
@@ -237,12 +235,9 @@ class Curator:
             strategy = self._index.bullets.get(key)
             if not isinstance(strategy, ToolCallingStrategy):
                 continue
-            changes: dict[str, Any] = {}
-            if not good and strategy.helpful_count:
-                changes["helpful_count"] = strategy.helpful_count - 1
-            elif good and strategy.harmful_count:
-                changes["harmful_count"] = strategy.harmful_count - 1
-            await self._put(self._counted(strategy.model_copy(update=changes), good, source, moment))
+            before = "harmful_count" if good else "helpful_count"  # it was taken for the opposite
+            corrected = strategy.model_copy(update={before: max(0, getattr(strategy, before) - 1)})
+            await self._put(self._counted(corrected, good, source, moment))
             relabelled += 1
         return relabelled
 
@@ -363,9 +358,6 @@ def _shows_better(target: ToolCallingStrategy, lesson: Lesson, *, taught: bool) 
 
 
 def _merged(kept: ToolCallingStrategy, other: ToolCallingStrategy, moment: datetime) -> ToolCallingStrategy:
-    sources = {**kept.label_sources}
-    for source, count in other.label_sources.items():
-        sources[source] = sources.get(source, 0) + count
     helpful = kept.helpful_count + other.helpful_count
     iterations = kept.avg_iterations * kept.helpful_count + other.avg_iterations * other.helpful_count
     phrasings = [text for text in _both(kept.texts[1:], other.texts) if text not in kept.texts[:1]]
@@ -377,7 +369,7 @@ def _merged(kept: ToolCallingStrategy, other: ToolCallingStrategy, moment: datet
         holdout_helpful=kept.holdout_helpful + other.holdout_helpful,
         holdout_harmful=kept.holdout_harmful + other.holdout_harmful,
         recent=(*kept.recent, *other.recent)[-RECENT:],
-        label_sources=sources,
+        label_sources=dict(Counter(kept.label_sources) + Counter(other.label_sources)),
         phrasings=tuple(phrasings[:MOST_PHRASINGS]),
         provenance=_both(kept.provenance, other.provenance)[-MOST_RUNS:],
         models=_both(kept.models, other.models),

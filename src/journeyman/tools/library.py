@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
 from weakref import WeakSet
 
 from journeyman.core.calls import speaks_for_tool
-from journeyman.core.data import SEARCHED_CHARS
+from journeyman.core.data import SEARCHED_CHARS, Latest
 from journeyman.core.errors import BindingError, ConfigurationError, ToolDefinitionError
 from journeyman.core.specification import ToolSpecification
 from journeyman.tools.decorator import tool
@@ -83,7 +82,7 @@ class ToolLibrary:
         self._by_meaning: HybridIndex | None = None
         self._indexed: dict[str, AnyTool] = {}
         """The tools whose texts ``_by_meaning`` holds."""
-        self._bindings: OrderedDict[tuple[int, Missing, bool, bool], tuple[Any, BoundTools]] = OrderedDict()
+        self._bindings: Latest[tuple[int, Missing, bool, bool], tuple[Any, BoundTools]] = Latest(_BINDINGS_KEPT)
         self._bases: tuple[ToolLibrary, ...] = ()
         self._derive: Callable[[], Iterable[AnyTool]] = tuple
         self._derived: dict[str, AnyTool] = {}
@@ -378,8 +377,6 @@ class ToolLibrary:
             return kept[1]
         bound = self._bind(agent, missing, descriptions=descriptions, everything=everything)
         self._bindings[key] = (agent.tools, bound)
-        while len(self._bindings) > _BINDINGS_KEPT:
-            self._bindings.popitem(last=False)
         return bound
 
     def _bind(self, agent: Agent, missing: Missing, *, descriptions: bool, everything: bool) -> BoundTools:

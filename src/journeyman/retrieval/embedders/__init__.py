@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from journeyman.core.data import Latest
 from journeyman.core.errors import ConfigurationError, ErrorCategory, ModelError
 from journeyman.core.lazy import install_command
 from journeyman.core.protocols import Embedder, Vectors
@@ -66,8 +66,7 @@ class CachedEmbedder:
 
     def __init__(self, embedder: Embedder, *, kept: int = CACHED) -> None:
         self._embedder = embedder
-        self._kept = kept
-        self._rows: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
+        self._rows: Latest[str, NDArray[np.float32]] = Latest(kept)
 
     @property
     def name(self) -> str:
@@ -86,9 +85,6 @@ class CachedEmbedder:
             rows.update(zip(missing, made, strict=True))
         for text, row in rows.items():
             self._rows[text] = row
-            self._rows.move_to_end(text)
-        while len(self._rows) > self._kept:
-            self._rows.popitem(last=False)
         return np.stack([rows[text] for text in texts])
 
 

@@ -239,67 +239,54 @@ class _Parts:
     """Collects blocks by their kinds."""
 
     def __init__(self) -> None:
-        self._texts: list[str] = []
-        self._media: list[dict[str, Any]] = []
-        self._links: list[dict[str, Any]] = []
-        self._resources: list[dict[str, Any]] = []
+        self._held: dict[str, list[Any]] = {"text": [], "media": [], "resources": [], "links": []}
         self._order: list[dict[str, Any]] = []
 
     def add(self, block: Any) -> None:
-        known = len(self._order)
-        self._add(block)
-        if len(self._order) > known:
-            said = {"annotations": block.annotations, "meta": block.meta}
-            told = {key: _plain(value) for key, value in said.items() if value is not None}
-            self._order[-1] |= told if not isinstance(block, types.ResourceLink) else {}
-
-    def _add(self, block: Any) -> None:
         match block:
             case types.TextContent(text=text):
-                self._add_text(text)
+                self._put("text", text, chars=len(text))
             case types.ImageContent(data=data, mime_type=kind) | types.AudioContent(data=data, mime_type=kind):
-                self._media.append(_medium(kind, data))
-                self._order.append({"kind": "media"})
+                self._put("media", _medium(kind, data))
             case types.EmbeddedResource(resource=contents):
                 self.add_contents(contents, named=True)
             case types.ResourceLink():
-                self._links.append(block.model_dump(mode="json", exclude_none=True, exclude={"type"}))
-                self._order.append({"kind": "links"})
-
-    def _add_text(self, text: str) -> None:
-        self._texts.append(text)
-        self._order.append({"kind": "text", "chars": len(text)})
+                self._put("links", block.model_dump(mode="json", exclude_none=True, exclude={"type"}))
+                return  # which says itself how it is annotated
+            case _:
+                return
+        said = {"annotations": block.annotations, "meta": block.meta}
+        self._order[-1] |= {key: _plain(value) for key, value in said.items() if value is not None}
 
     def add_contents(self, contents: Any, *, named: bool) -> None:
         uri = str(contents.uri)
-        if isinstance(contents, types.TextResourceContents):
-            if named:
-                told = {"uri": uri, "mime_type": contents.mime_type, "text": contents.text}
-                self._resources.append({key: value for key, value in told.items() if value is not None})
-                self._order.append({"kind": "resources"})
-            else:
-                self._add_text(contents.text)
-        else:
+        if not isinstance(contents, types.TextResourceContents):
             kind = contents.mime_type or "application/octet-stream"
-            self._media.append({"uri": uri, **_medium(kind, contents.blob)})
-            self._order.append({"kind": "media"})
+            self._put("media", {"uri": uri, **_medium(kind, contents.blob)})
+        elif named:
+            said = {"uri": uri, "mime_type": contents.mime_type, "text": contents.text}
+            self._put("resources", {key: value for key, value in said.items() if value is not None})
+        else:
+            self._put("text", contents.text, chars=len(contents.text))
+
+    def _put(self, kind: str, item: Any, **said: Any) -> None:
+        self._held[kind].append(item)
+        self._order.append({"kind": kind, **said})
 
     def value(self, structured: Any) -> Any:
-        text = "\n".join(self._texts)
-        told = self._annotated() or not self._usual()
-        if not (self._media or self._links or self._resources or (told and structured is None)):
+        texts, *others = self._held.values()
+        text, ordered = "\n".join(texts), self._annotated() or not self._usual()
+        if not (any(others) or (ordered and structured is None)):
             # Servers repeat what is structured as text, for clients that know no structure.
             if structured is None:
                 return text
-            if _repeats(self._texts, structured):
+            if _repeats(texts, structured):
                 return structured
         parts = {
             "structured": structured,
+            **self._held,
             "text": text or None,
-            "media": self._media,
-            "resources": self._resources,
-            "links": self._links,
-            "order": self._order if told else None,
+            "order": self._order if ordered else None,
         }
         return {key: value for key, value in parts.items() if value not in (None, [])}
 
@@ -309,8 +296,7 @@ class _Parts:
     def _usual(self) -> bool:
         """Whether the blocks come as they would be put together without being told of their order."""
         kinds = [block["kind"] for block in self._order]
-        usual = ("text", "media", "resources", "links")
-        return kinds.count("text") < 2 and kinds == sorted(kinds, key=usual.index)
+        return kinds.count("text") < 2 and kinds == sorted(kinds, key=list(self._held).index)
 
 
 def _plain(value: Any) -> Any:

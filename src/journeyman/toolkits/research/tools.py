@@ -49,6 +49,11 @@ Text = Annotated[str, Field(min_length=1, max_length=2_000)]
 Count = Annotated[int, Field(ge=1, le=20)]
 
 
+def _piece(text: str, offset: int) -> dict[str, Any]:
+    stop = offset + LONGEST_TEXT
+    return {"text": text[offset:stop], "next_offset": stop if len(text) > stop else None}
+
+
 class ResearchTools:
     """Tools over a search engine, the web, a folder and a memory; those for which nothing was given are left out.
 
@@ -159,15 +164,13 @@ class ResearchTools:
         for _, address in page.links:
             self._known[address] = None
         self._known[url] = None
-        shown = page.text[offset : offset + LONGEST_TEXT]
         return {
             "notice": NOTICE,
             # By the address that was asked for, which is the one that a search has named.
             "source": sources.number(url),
             "title": page.title,
             "url": page.url,
-            "text": shown,
-            "next_offset": offset + LONGEST_TEXT if len(page.text) > offset + LONGEST_TEXT else None,
+            **_piece(page.text, offset),
             "complete": page.complete,
             "links": [{"text": text, "url": address} for text, address in page.links[:LINKS]],
         }
@@ -184,9 +187,7 @@ class ResearchTools:
         sources = self._reading(context)
         text = self._files.read_file(path, context=context)
         number = sources.number(f"file:{path}")
-        following = offset + LONGEST_TEXT if len(text) > offset + LONGEST_TEXT else None
-        shown = text[offset : offset + LONGEST_TEXT]
-        return {"notice": NOTICE, "source": number, "path": path, "text": shown, "next_offset": following}
+        return {"notice": NOTICE, "source": number, "path": path, **_piece(text, offset)}
 
     @tool(**_READS, reads=(), tags=("recall", "remember", "notes"), metadata={"aliases": ["memory_search"]})
     async def search_memory(self, query: Text, max_results: Count = 5, *, context: ToolContext) -> dict[str, Any]:

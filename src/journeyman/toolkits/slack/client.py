@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
@@ -27,19 +27,12 @@ _TIER_1, _TIER_3, _TIER_4 = (RateLimit(calls=calls) for calls in (1, 50, 100))
 METHODS: Mapping[str, RateLimit] = MappingProxyType(
     {
         "apps.connections.open": _TIER_1,
-        "auth.test": _TIER_4,
-        "chat.postEphemeral": _TIER_4,
         # In one channel: one a second, and a few more now and then.
         "chat.postMessage": RateLimit(calls=1, seconds=1, burst=5),
+        **{f"conversations.{action}": _TIER_3 for action in ("history", "info", "open", "replies")},
         "chat.update": _TIER_3,
-        "conversations.history": _TIER_3,
-        "conversations.info": _TIER_3,
-        "conversations.members": _TIER_4,
-        "conversations.open": _TIER_3,
-        "conversations.replies": _TIER_3,
-        "users.info": _TIER_4,
-        "views.open": _TIER_4,
-        "views.publish": _TIER_4,
+        **dict.fromkeys(("auth.test", "chat.postEphemeral", "conversations.members", "users.info"), _TIER_4),
+        **dict.fromkeys(("views.open", "views.publish"), _TIER_4),
     }
 )
 """What Slack allows of each method that is used here, in one workspace: most belong to tiers of 1, 20, 50 or 100 calls
@@ -112,7 +105,7 @@ TOKEN = "SLACK_BOT_TOKEN"
 LONGEST_WAIT = 15.0
 """Seconds that a tool waits for its turn; what takes longer, the model is told to leave for now."""
 MOST_BYTES = 4_000_000
-MOST_MEMBER_PAGES = 10
+MOST_PAGES = 10
 MOST_NAMES = 10_000
 _CLOSED = ("is_private", "is_im", "is_mpim")
 _PERSON = re.compile(r"slack:([A-Z0-9]+):([A-Z0-9]+)")
@@ -163,15 +156,9 @@ class SlackReader:
         found = (await self.ask("conversations.info", {"channel": channel}, token=token)).get("channel")
         if isinstance(found, dict) and not any(found.get(kind) for kind in _CLOSED):
             return
-        cursor = ""
-        for _ in range(MOST_MEMBER_PAGES):
-            given = {"channel": channel, "limit": "1000", "cursor": cursor}
-            told = await self.ask("conversations.members", given, token=token)
-            if person[2] in (told.get("members") or ()):
+        async for page in self.pages("conversations.members", {"channel": channel}, token=token):
+            if person[2] in (page.get("members") or ()):
                 return
-            cursor = next_cursor(told)
-            if not cursor:
-                break
         raise forbidden(f"the user is not a member of the private channel {channel}")
 
     async def names(self, users: Iterable[str], *, token: str) -> Mapping[str, str]:
@@ -208,6 +195,15 @@ class SlackReader:
                 await pace.pause(team, method, error.info.retry_after or 0.0)
             raise
 
+    async def pages(self, method: str, given: Mapping[str, str], *, token: str) -> AsyncIterator[dict[str, Any]]:
+        """A long list, the first pages of it. Raises ToolError."""
+        cursor = ""
+        for _ in range(MOST_PAGES):
+            page = await self.ask(method, {**given, "limit": "1000", "cursor": cursor}, token=token)
+            yield page
+            if not (cursor := str((page.get("response_metadata") or {}).get("next_cursor") or "")):
+                return
+
     async def _ask(self, method: str, given: Mapping[str, str], *, token: str) -> dict[str, Any]:
         from journeyman.sensitive.fetching import fetch  # later than this module: most commands fetch nothing
 
@@ -230,10 +226,6 @@ def _unreachable(error: Exception) -> ToolError:
     if isinstance(error, TimeoutError):
         return _failed(f"Slack did not answer within {FETCH_SECONDS:g} s", category=ErrorCategory.TIMEOUT)
     return _failed(f"Slack cannot be reached: {type(error).__name__}")
-
-
-def next_cursor(told: Mapping[str, Any]) -> str:
-    return str((told.get("response_metadata") or {}).get("next_cursor") or "")
 
 
 def forbidden(why: str) -> ToolError:

@@ -21,7 +21,7 @@ from journeyman.core.runs import Message
 from journeyman.core.words import packaged_json
 from journeyman.toolkits import invalid
 from journeyman.toolkits.slack import extracts
-from journeyman.toolkits.slack.client import SLACK_API, Pace, SlackReader, next_cursor
+from journeyman.toolkits.slack.client import SLACK_API, Pace, SlackReader
 from journeyman.tools.decorator import tool
 from journeyman.tools.tool import Tool
 
@@ -200,14 +200,8 @@ class SlackTools:
             return await self._named(_items(told)[:limit][::-1], token)
         # A thread is told oldest first, and only its end is wanted.
         found: list[dict[str, Any]] = []
-        cursor = ""
-        for _ in range(10):
-            page = {**given, "ts": thread_ts, "limit": "1000", "cursor": cursor}
-            told = await self._reader.ask("conversations.replies", page, token=token)
-            found = [*found, *_items(told)][-limit:]
-            cursor = next_cursor(told)
-            if not cursor:
-                break
+        async for page in self._reader.pages("conversations.replies", {**given, "ts": thread_ts}, token=token):
+            found = [*found, *_items(page)][-limit:]
         return await self._named(found, token)
 
     async def _named(self, items: Sequence[Mapping[str, Any]], token: str) -> list[dict[str, Any]]:
