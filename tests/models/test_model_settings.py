@@ -131,33 +131,102 @@ async def test_every_setting_arrives_at_an_openai_compatible_server(monkeypatch:
     assert (server.requests[1]["temperature"], server.requests[1]["seed"]) == (1.0, 7)
 
 
+SENT: list[tuple[type[ProviderServer], str, dict[str, dict[str, Any]]]] = [
+    (
+        AnthropicServer,
+        "anthropic:claude-opus-4-5",
+        {
+            "temperature": {"temperature": 0.25},
+            "max_output_tokens": {"max_tokens": 60_000},
+            "reasoning": {
+                "thinking.type": "enabled",
+                "thinking.budget_tokens": 2048,
+                "output_config.effort": "low",
+            },
+            "seed": {},
+            "stop": {"stop_sequences.0": "END"},
+            "extra": {"grounded": 0.5},
+            "cache_prompt": {"cache_control.type": "ephemeral", "cache_control.ttl": "5m"},
+        },
+    ),
+    (
+        AnthropicServer,
+        AnthropicServer.prefix,
+        {"reasoning": {"thinking.type": "adaptive", "output_config.effort": "low"}},
+    ),
+    (
+        GoogleServer,
+        GoogleServer.prefix,
+        {
+            "temperature": {"generationConfig.temperature": 0.25},
+            "max_output_tokens": {"generationConfig.maxOutputTokens": 60_000},
+            "reasoning": {
+                "generationConfig.thinkingConfig.include_thoughts": True,
+                "generationConfig.thinkingConfig.thinking_budget": 2048,
+            },
+            "seed": {"generationConfig.seed": 7},
+            "stop": {"generationConfig.stopSequences.0": "END"},
+            "extra": {"grounded": 0.5},
+            "cache_prompt": {},  # Gemini caches by itself
+        },
+    ),
+    (
+        BedrockServer,
+        "bedrock:us.anthropic.claude-sonnet-4-20250514-v1:0",
+        {
+            "temperature": {"inferenceConfig.temperature": 0.25},
+            "max_output_tokens": {"inferenceConfig.maxTokens": 60_000},
+            "reasoning": {
+                "additionalModelRequestFields.thinking.type": "enabled",
+                "additionalModelRequestFields.thinking.budget_tokens": 2048,
+            },
+            "seed": {},
+            "stop": {"inferenceConfig.stopSequences.0": "END"},
+            "extra": {"additionalModelRequestFields.grounded": 0.5},
+            "cache_prompt": {"messages.0.content.1.cachePoint.type": "default"},
+        },
+    ),
+    (BedrockServer, BedrockServer.prefix, {"reasoning": {}}),
+]
+
+
+def leaves(value: Any, place: str = "") -> dict[str, Any]:
+    """Every value in a body by its place."""
+    if not isinstance(value, dict | list):
+        return {place[1:]: value}
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    return {at: leaf for key, item in items for at, leaf in leaves(item, f"{place}.{key}").items()}
+
+
 @pytest.mark.timeout(120)  # the SDKs take seconds to import
-@pytest.mark.parametrize("server", [AnthropicServer, GoogleServer, BedrockServer])
+@pytest.mark.parametrize(("server", "name", "sent"), SENT, ids=[row[1] for row in SENT])
 async def test_every_setting_arrives_at_a_provider(
-    server: type[ProviderServer], monkeypatch: pytest.MonkeyPatch
+    server: type[ProviderServer],
+    name: str,
+    sent: dict[str, dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    for name, value in BedrockServer.environment.items():
-        if "URL" not in name:
-            monkeypatch.setenv(name, value)
+    for variable, value in BedrockServer.environment.items():
+        if "URL" not in variable:
+            monkeypatch.setenv(variable, value)
     monkeypatch.setenv("ANTHROPIC_API_KEY", "of-the-environment")
-    given = {name: value for name, value in ALL.items() if name != "temperature" or server is not AnthropicServer}
-    if server is not BedrockServer:  # which takes keys only over HTTPS
-        given["api_key"] = KEY
-    with server(say("Hi")) as serving:
-        settings = ModelSettings(name=serving.prefix, base_url=serving.url, **given)
-        model = model_from_name(settings)
-        assert isinstance(model, ProviderModel)
-        async with model:
-            assert (await model.respond(asked())).text == "Hi"
-    body = serving.bodies[0]
-    if server is AnthropicServer:
-        sent = [body["max_tokens"], body["stop_sequences"], body["grounded"]]
-    elif server is GoogleServer:
-        sent = [body["generationConfig"][name] for name in ("maxOutputTokens", "stopSequences", "temperature")]
-    else:
-        sent = [body["inferenceConfig"][name] for name in ("maxTokens", "stopSequences")]
-        sent.append(body["additionalModelRequestFields"]["grounded"])
-    assert sent == [77, ["END"], 0.25 if server is GoogleServer else 0.5]
+    key = {} if server is BedrockServer else {"api_key": KEY}  # Bedrock takes keys only over HTTPS
+    values = {**ALL, "max_output_tokens": 60_000, "cache_prompt": True}
+    with server(*[say("Hi")] * (len(sent) + 1)) as serving:
+        for given in ({}, *({setting: values[setting]} for setting in sent)):
+            settings = ModelSettings(name=name, base_url=serving.url, headers={"X-Team": "a"}, **key, **given)
+            caplog.clear()
+            async with model_from_name(settings) as model:  # type: ignore[attr-defined]
+                assert isinstance(model, ProviderModel)
+                assert (await model.respond(asked())).text == "Hi"
+            usual, body = leaves(serving.bodies[0]), leaves(serving.bodies[-1])
+            [setting] = given or [""]
+            assert {at: leaf for at, leaf in body.items() if usual.get(at) != leaf} == sent.get(setting, {})
+            # What an API has not got is said, not dropped in silence.
+            dropped = setting and not sent[setting] and setting != "cache_prompt"
+            assert (f"takes no {setting}; it is left out" in caplog.text) == bool(dropped)
+    assert all(headers["x-team"] == "a" for headers in serving.headers)
     assert "of-the-environment" not in str(serving.headers)
     assert server is BedrockServer or KEY in str(serving.headers)
 

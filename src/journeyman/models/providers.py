@@ -139,7 +139,14 @@ class ProviderModel(RemoteModel):
                 model = infer_model(self.name)
             else:
                 model = infer_model(self.name, self._provider)
-            if ignored := [name for name in self._options if name in model.unsupported_settings]:
+            client = getattr(model, "client", None)
+            if model.system.startswith("google") and client is not None and "extra_body" in self._options:
+                # pydantic-ai does not hand it on; Google's SDK has it for all requests of a client.
+                client._api_client._http_options.extra_body = self._options.pop("extra_body")
+            ignored: list[str] = [name for name in self._options if name in model.unsupported_settings]
+            if "thinking" in self._options and not model.profile.get("supports_thinking"):
+                ignored.append("reasoning")
+            if ignored:
                 logger.warning("model %s takes no %s; it is left out", self.name, ", ".join(ignored))
             return model
         except ImportError as error:
