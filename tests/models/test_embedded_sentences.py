@@ -106,7 +106,7 @@ PRINTED = {
     "Cancel W-17 and W-18.": said_to("shop", "cancel_order", "cancel_order"),
     # other agents, with the tools beside them
     "Hi, I am Ada.": said_to("greeter", "sayHello"),
-    "Greet Ada": said_to("first", "greet"),
+    "Greet Ada": said_to("first", "greet_person"),
     "What is 2 + 3?": said_to("sums", "add"),
     "Reserve a lamp": said_to("stock", "reserve"),
     "Who is pet 1?": said_to("scripted"),
@@ -194,7 +194,7 @@ def first_tool() -> Tool[..., str]:
     written: dict[str, Any] = {}
     text = (files("journeyman.doors.cli") / "templates" / "my_tools.py.txt").read_text(encoding="utf-8")
     exec(text, written)
-    return cast("Tool[..., str]", written["greet"])
+    return cast("Tool[..., str]", written["greet_person"])
 
 
 async def approve(approval: Approval) -> Approve:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -56,10 +55,11 @@ def test_init_writes_a_file_a_tool_and_a_test_that_passes(cli: Cli, tmp_path: Pa
     again = cli("init", "new")
     assert again.code == 2
     assert "would be overwritten" in again.err
-    sys.path.insert(0, str(folder))
-    test = runpy.run_path(str(folder / "test_my_tools.py"))
-    test["test_greet"]()
-    test["test_a_run_with_the_configured_tools"](tmp_path)
+    # As a reader runs it, with what the demo installs: without pytest.
+    ran = subprocess.run([sys.executable, "-m", "unittest"], cwd=folder, capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr.count("Ran 2 tests")) == (0, 1), ran.stderr
+    linted = cli("tools", "lint", "--library", "new/my_tools.py")
+    assert linted.out == "1 tool: nothing to say\n"
 
 
 def test_check_tells_everything_that_is_wrong_and_show_where_values_come_from(

@@ -221,7 +221,7 @@ def init(
     started = program(folder=folder)
     steps = [
         (f"{started} config check", "is everything right?"),
-        ("python -m pytest", "the test of the tool"),
+        ("python -m unittest", "the test of the tool; pytest runs it, too"),
         (
             f"{started} tools lint --library my_tools",
             "what a model may stumble over, and which tools seem only to read",
