@@ -92,6 +92,8 @@ async def test_a_plain_function_that_nobody_can_agree_to_is_told_in_the_first_li
     assert "calls of ship will be denied: pass approver=" in caplog.text
     assert (response.outcome, response.reasoning.partition("'ship'")[0]) == ("not", "Not done: ")
     assert "@tool(read_only=True)" in response.reasoning
+    first, second, *_ = response.reasoning_trace.splitlines()
+    assert (first.endswith("@tool(risk='reversible')."), second) == (True, "1. Calls ship.")
     asked = await run(agent, "Ship W-17", model=ScriptedModel(turns), approver=lambda _: Approve())
     assert (asked.outcome, asked.tool_calls[0].result) == ("achieved", "shipped W-17")
 

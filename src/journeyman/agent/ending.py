@@ -19,16 +19,15 @@ from pydantic_core import to_json
 from journeyman.agent.agent import Agent, Verify
 from journeyman.agent.state import REPEATED, UNFIT, RunState, Turn
 from journeyman.agent.turn import ENDS, finish_step, nudge_for
-from journeyman.core.approvals import NOBODY, Label, LabelSource
+from journeyman.core.approvals import Label, LabelSource
 from journeyman.core.calls import CallStatus, ToolCallRecord
 from journeyman.core.data import LARGE_TEXT, LOG_FIELDS, unchecked
 from journeyman.core.errors import ErrorCategory, ErrorInfo, ModelError, Severity, problem_text, validation_problems
 from journeyman.core.events import Answered, RunFailed, RunFinished
 from journeyman.core.gaps import ToolGapReport
-from journeyman.core.runs import UNSURE, AgentResponse, LimitName, Outcome, ReasoningStep, RunStatus
+from journeyman.core.runs import UNSURE, AgentResponse, LimitName, Outcome, ReasoningStep, RunStatus, unasked
 from journeyman.core.specification import FINISH, RESERVED_NAMES
 from journeyman.core.words import Patterns
-from journeyman.execution.approval import CURE
 from journeyman.execution.outcome import cancelled
 from journeyman.tools.tool import is_async
 
@@ -253,9 +252,7 @@ def _last_words(state: RunState, *, finishing: bool = False) -> str:
 def _reasoning(state: RunState, status: RunStatus, error: ErrorInfo | None) -> str:
     if state.answer is not None and state.answer.reasoning:
         return state.answer.reasoning
-    unasked = [call for step in state.steps for call in step.calls if call.error and f"{NOBODY}:" in call.error.message]
-    thoughts = [f"Not done: {call.error.message}; {CURE}." for call in unasked[:1] if call.error]
-    thoughts += [step.thought for step in state.steps if step.calls]
+    thoughts = unasked(state.steps) + [step.thought for step in state.steps if step.calls]
     if error is not None:
         thoughts.append(f"Ended early: {error.message}.")
     if status.waiting:

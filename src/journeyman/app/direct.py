@@ -283,8 +283,8 @@ def _warn_of_denials(run: Run) -> None:
     """Say at once which tools nobody can agree to, and what to do: their calls will be denied."""
     import logging
 
+    from journeyman.core.approvals import CURE
     from journeyman.core.policy import RiskLevel
-    from journeyman.execution.approval import CURE
     from journeyman.execution.checks import base_risk
 
     own = [tool.specification for tool in run.agent.own_tools]

@@ -19,6 +19,8 @@ from journeyman.core.words import words
 
 NOBODY = "nobody could be asked"
 """How the reason begins of a denial that nobody has pronounced."""
+CURE = "pass approver=…, or declare what it does: @tool(read_only=True) or @tool(risk='reversible')"
+"""For the developer whose tools nobody can agree to; the model is not told."""
 
 
 class ApprovalStatus(StrEnum):

@@ -5,7 +5,7 @@ Also the sessions in which what was said is stored, and the list prices of model
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, Self, TypeAlias
 
@@ -24,7 +24,7 @@ from pydantic_core import to_json
 from typing_extensions import TypeVar
 
 from journeyman.core.aliases import task_fields
-from journeyman.core.approvals import DECISIVE, Label, LabelSource, best_label, judge
+from journeyman.core.approvals import CURE, DECISIVE, NOBODY, Label, LabelSource, best_label, judge
 from journeyman.core.calls import DataLabel, ToolCallRecord
 from journeyman.core.content import Medium, check_media
 from journeyman.core.data import Derived, Entity, Moment, derived, new_id, not_blank, unchecked
@@ -419,7 +419,7 @@ class AgentResponse(Derived, Generic[OutputT]):
     @derived
     def reasoning_trace(self) -> str:
         """The whole trace as text a person can read."""
-        lines: list[str] = []
+        lines = unasked(self.structured_trace)
         for step in self.structured_trace:
             lines.append(f"{step.iteration}. {step.thought}")
             for call in step.calls:
@@ -430,6 +430,12 @@ class AgentResponse(Derived, Generic[OutputT]):
             if step.action == "finish":
                 lines.append(f"   answer: {step.observation}")
         return "\n".join(lines)
+
+
+def unasked(steps: Iterable[ReasoningStep]) -> list[str]:
+    """What comes first of a run with a call that nobody could be asked about, whatever its model says."""
+    errors = (call.error.message for step in steps for call in step.calls if call.error is not None)
+    return [f"Not done: {said}; {CURE}." for said in errors if f"{NOBODY}:" in said][:1]
 
 
 _MILLION = 1_000_000

@@ -51,10 +51,6 @@ LOOK_SECONDS = 1.0
 """How often a call that is held looks for its answer."""
 
 
-CURE = "pass approver=…, or declare what it does: @tool(read_only=True) or @tool(risk='reversible')"
-"""For the developer whose tools nobody can agree to; the model is not told."""
-
-
 class NoApprover:
     """Denies every call that needs approval."""
 
