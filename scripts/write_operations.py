@@ -23,7 +23,7 @@ def page(text: str) -> str:
 
 
 def reference() -> str:
-    places = {item.name: (method, path) for routes in ROUTES.values() for method, path, item, *_ in routes}
+    places = {item.name: (method, path) for method, path, item, *_ in ROUTES}
     lines = ["| operation | does | takes | needs | over HTTP |", "|---|---|---|---|---|"]
     for name, item in table().items():
         method, path = places.get(name, ("", ""))

@@ -318,13 +318,9 @@ def _carry_out(given: RunOptions, wanted: Callable[[Journeyman, RunOptions], Awa
     others = given.agent is not None or given.library is not None
     tools = load_agent(given.agent, given.library, store=database, model=model)[1]
     find = None if others else RememberedTools(database)
-
-    async def work(app: Journeyman) -> ExitCode:
-        return await wanted(app, given)
-
     parts = {"library": tools, "model": model, "find_tools": find, "gate": Gate(ask=True)}
     try:
-        raise typer.Exit(in_running_app(database, work, **parts))
+        raise typer.Exit(in_running_app(database, lambda app: wanted(app, given), **parts))
     except BindingError as error:
         screen.note(str(error), OTHER_TOOLS)
         raise typer.Exit(ExitCode.FAILED) from None

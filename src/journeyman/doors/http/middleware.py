@@ -24,11 +24,10 @@ from journeyman.core.content import REQUEST_MEDIA_BYTES
 from journeyman.core.data import LOG_FIELDS, Latest, new_id
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.policy import Principal, RateLimit, Taken
-from journeyman.doors.http.auth import Tokens, is_loopback
+from journeyman.doors.http.auth import METADATA, Tokens, is_loopback
 from journeyman.doors.http.connections import ConnectionLimits
 from journeyman.doors.http.errors import METHODS, Problem, error_response, location_of, problem_of
 from journeyman.doors.http.health import Metrics
-from journeyman.doors.http.oauth import METADATA
 
 logger = logging.getLogger("journeyman.http")
 

@@ -24,7 +24,7 @@ from journeyman.doors.http.connections import Connection, Connections
 from journeyman.doors.http.errors import install_errors
 from journeyman.doors.http.health import Metrics, Readiness
 from journeyman.doors.http.middleware import QUERY, RequestMiddleware, ServeOptions
-from journeyman.doors.http.operated import routers
+from journeyman.doors.http.operated import operations_router
 
 DESCRIPTION = """Tool-calling agents that people can trust, over HTTP.
 
@@ -61,8 +61,7 @@ def create_app(service: Service, *, tokens: Tokens | None = None, options: Serve
     api.state.readiness = Readiness(service)
     api.state.instruments = prometheus_page()
     install_errors(api)
-    own = (chat.router, events.router, chat.calls, completions.router)
-    for router in (*routers(), *own):
+    for router in (operations_router(), chat.router, events.router, chat.calls, completions.router):
         api.include_router(router, dependencies=AUTHENTICATED)
     api.include_router(health.router)
     api.include_router(web.router)
