@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from journeyman.core.policy import ANY_PRINCIPAL, PrincipalFilter
@@ -26,7 +25,7 @@ from journeyman.stores.connection import (
     storable,
     where,
 )
-from journeyman.stores.database import Aggregate, Database, writes
+from journeyman.stores.database import Aggregate, Database, reads, writes
 
 LONGEST_TITLE = 200
 _SESSIONS = """
@@ -94,23 +93,37 @@ class SqlConversations(Aggregate):
         super().__init__(database)
         self._clock = clock
 
-    async def messages(
+    async def messages(self, session_id: str, **part: Any) -> Sequence[Message]:
+        """In order; with ``last``, only the latest so many. None of a session that is another principal's.
+
+        ``part`` as for ``history``.
+        """
+        return (await self.history(session_id, **part))[1]
+
+    @reads
+    def history(
         self,
+        connection: Connection,
         session_id: str,
         *,
         last: int | None = None,
         offset: int = 0,
         limit: int | None = None,
         principal_id: PrincipalFilter = ANY_PRINCIPAL,
-    ) -> Sequence[Message]:
-        """In order; with ``last``, only the latest so many. None of a session that is another principal's."""
-        part = None if limit is None else (limit, offset)
-        work = partial(_history, session_id=session_id, last=last, part=part, principal_id=principal_id)
-        return (await self._database.read(work))[1]
-
-    async def history(self, session_id: str, *, last: int | None = None) -> tuple[SessionHistory, Sequence[Message]]:
+    ) -> tuple[SessionHistory, Sequence[Message]]:
         """The same messages, and which they are."""
-        return await self._database.read(partial(_history, session_id=session_id, last=last))
+        clause, values = where(equals("session_id", session_id))
+        if principal_id is not ANY_PRINCIPAL:
+            # In the same statement: whoever asked whose it is before may have been told of a session that is gone.
+            whose, whose_id = where(equals("id", session_id), belongs_to(principal_id))
+            clause, values = f"{clause} AND session_id IN (SELECT id FROM sessions {whose})", [*values, *whose_id]
+        sql = f"SELECT number, body FROM messages {clause} ORDER BY number"
+        if limit is not None:
+            rows = connection.query(f"{sql} LIMIT ? OFFSET ?", *values, limit, offset)[::-1]
+        else:
+            rows = connection.query(f"{sql} DESC LIMIT ?", *values, EVERY if last is None else last)
+        span = SessionHistory(session_id=session_id, first=rows[-1][0] if rows else 0, last=rows[0][0] if rows else 0)
+        return span, tuple(Message.stored(body) for _, body in reversed(rows))
 
     async def list(
         self,
@@ -124,16 +137,26 @@ class SqlConversations(Aggregate):
         """Most recently used first; with ``text``, those in whose title or messages each of its words occurs."""
         place = None if after is None else ("(updated_at < ? OR (updated_at = ? AND id < ?))", (after[0], *after))
         clause, values = where(belongs_to(principal_id), place, *_mentioning(text))
-        sql = f"{_SESSIONS} {clause} ORDER BY updated_at DESC, id DESC LIMIT ? OFFSET ?"
-        return await self._database.read(partial(_sessions, sql=sql, values=(*values, limit, offset)))
+        return await self._rows(f"{clause} ORDER BY updated_at DESC, id DESC LIMIT ? OFFSET ?", *values, limit, offset)
 
     async def count(self, *, principal_id: PrincipalFilter = ANY_PRINCIPAL, text: str = "") -> int:
         return await self._count("sessions", belongs_to(principal_id), *_mentioning(text))
 
     async def get(self, session_id: str) -> SessionRow | None:
-        sql = f"{_SESSIONS} WHERE id = ?"
-        found = await self._database.read(partial(_sessions, sql=sql, values=(session_id,)))
-        return found[0] if found else None
+        rows = await self._rows("WHERE id = ?", session_id)
+        return rows[0] if rows else None
+
+    @reads
+    def _rows(self, connection: Connection, which: str, *values: Any) -> Sequence[SessionRow]:
+        rows = []
+        for *row, title in connection.query(f"{_SESSIONS} {which}", *values):
+            if title is None:
+                # One of an older program: how it began is in its first message.
+                sql = "SELECT body FROM messages WHERE session_id = ? ORDER BY number LIMIT 1"
+                first = connection.query(sql, row[0])
+                title = titled(Message.stored(first[0][0]).content) if first else ""
+            rows.append((*row, title))
+        return entities(SessionRow, rows)
 
     @writes(sync=True)
     def rename(
@@ -196,39 +219,6 @@ def _mentioning(text: str) -> list[Test]:
     for (title, values), (message, more) in zip(each_word("sessions.words", text), said, strict=True):
         tests.append((f"({title} OR {_SAID.format(test=message)})", (*values, *more)))
     return tests
-
-
-def _sessions(connection: Connection, *, sql: str, values: Sequence[Any]) -> Sequence[SessionRow]:
-    rows = []
-    for *row, title in connection.query(sql, *values):
-        if title is None:
-            # One of an older program: how it began is in its first message.
-            first = connection.query("SELECT body FROM messages WHERE session_id = ? ORDER BY number LIMIT 1", row[0])
-            title = titled(Message.stored(first[0][0]).content) if first else ""
-        rows.append((*row, title))
-    return entities(SessionRow, rows)
-
-
-def _history(
-    connection: Connection,
-    *,
-    session_id: str,
-    last: int | None,
-    part: tuple[int, int] | None = None,
-    principal_id: PrincipalFilter = ANY_PRINCIPAL,
-) -> tuple[SessionHistory, Sequence[Message]]:
-    clause, values = where(equals("session_id", session_id))
-    if principal_id is not ANY_PRINCIPAL:
-        # In the same statement: whoever asked whose it is before may have been told of a session that is gone.
-        whose, whose_id = where(equals("id", session_id), belongs_to(principal_id))
-        clause, values = f"{clause} AND session_id IN (SELECT id FROM sessions {whose})", [*values, *whose_id]
-    sql = f"SELECT number, body FROM messages {clause} ORDER BY number"
-    if part is not None:
-        rows = connection.query(f"{sql} LIMIT ? OFFSET ?", *values, *part)[::-1]
-    else:
-        rows = connection.query(f"{sql} DESC LIMIT ?", *values, EVERY if last is None else last)
-    span = SessionHistory(session_id=session_id, first=rows[-1][0] if rows else 0, last=rows[0][0] if rows else 0)
-    return span, tuple(Message.stored(body) for _, body in reversed(rows))
 
 
 def read_history(connection: Connection, span: SessionHistory) -> tuple[Message, ...]:

@@ -13,7 +13,7 @@ from pydantic_core import from_json, to_json
 from journeyman.core.policy import BreakerRule, BreakerState, RateLimit, Taken
 from journeyman.core.protocols import Clock
 from journeyman.stores.connection import Connection
-from journeyman.stores.database import Aggregate, Database
+from journeyman.stores.database import Aggregate, Database, writes
 
 FRESH_SECONDS = 1.0
 """How long a process may go by what it last read of the breakers and of the pauses.
@@ -56,44 +56,47 @@ class SqlBuckets(_Remembering):
             return until - now
         if not limits:
             return 0.0
-        return await self._database.write(partial(_take, limits=limits), sync=False)
+        return await self._take(limits)
+
+    @writes(sync=False)
+    def _take(self, connection: Connection, limits: Mapping[str, RateLimit]) -> float:
+        left: dict[str, Taken] = {}
+        longest = now = 0.0
+        for name, limit in sorted(limits.items()):  # in one order everywhere, or two processes wait for each other
+            # An update that changes nothing, but locks the row until this transaction ends.
+            [(taken, now)] = connection.query(
+                "INSERT INTO buckets (bucket, tokens, since) VALUES (?, 0, @now) "
+                "ON CONFLICT (bucket) DO UPDATE SET bucket = excluded.bucket RETURNING taken, @now",
+                name,
+            )
+            left[name], wait = limit.take(from_json(taken or "[]"), now)
+            longest = max(longest, wait)
+        if not longest:
+            for name, calls in left.items():
+                written = to_json(calls).decode()
+                connection.execute("UPDATE buckets SET taken = ?, since = ? WHERE bucket = ?", written, now, name)
+        return longest
 
     async def pause(self, tool_name: str, seconds: float) -> None:
         until = self._clock.monotonic() + seconds
         self._pauses[tool_name] = max(until, self._pauses.get(tool_name, until))
-        await self._database.write(partial(_pause, tool_name=tool_name, seconds=seconds), sync=False)
+        await self._pause(tool_name, seconds)
+
+    @writes(sync=False)
+    def _pause(self, connection: Connection, tool_name: str, seconds: float) -> None:
+        connection.execute(
+            "INSERT INTO pauses (tool_name, until) VALUES (?, @now + ?) "
+            "ON CONFLICT (tool_name) DO UPDATE SET until = "
+            "CASE WHEN excluded.until > pauses.until THEN excluded.until ELSE pauses.until END",
+            *(tool_name, seconds),
+        )
 
     async def _read(self) -> None:
         rows = await self._query("SELECT tool_name, until - @now FROM pauses WHERE until > @now")
         self._pauses = {name: self._clock.monotonic() + left for name, left in rows}
 
 
-def _take(connection: Connection, *, limits: Mapping[str, RateLimit]) -> float:
-    left: dict[str, Taken] = {}
-    longest = now = 0.0
-    for name, limit in sorted(limits.items()):  # in one order everywhere, or two processes wait for each other
-        # An update that changes nothing, but locks the row until this transaction ends.
-        [(taken, now)] = connection.query(
-            "INSERT INTO buckets (bucket, tokens, since) VALUES (?, 0, @now) "
-            "ON CONFLICT (bucket) DO UPDATE SET bucket = excluded.bucket RETURNING taken, @now",
-            name,
-        )
-        left[name], wait = limit.take(from_json(taken or "[]"), now)
-        longest = max(longest, wait)
-    if not longest:
-        for name, calls in left.items():
-            written = to_json(calls).decode()
-            connection.execute("UPDATE buckets SET taken = ?, since = ? WHERE bucket = ?", written, now, name)
-    return longest
-
-
-def _pause(connection: Connection, *, tool_name: str, seconds: float) -> None:
-    connection.execute(
-        "INSERT INTO pauses (tool_name, until) VALUES (?, @now + ?) "
-        "ON CONFLICT (tool_name) DO UPDATE SET until = "
-        "CASE WHEN excluded.until > pauses.until THEN excluded.until ELSE pauses.until END",
-        *(tool_name, seconds),
-    )
+_HEALTH = "failures, open_until, admitted, passed"
 
 
 class SqlBreaker(_Remembering):
@@ -125,10 +128,28 @@ class SqlBreaker(_Remembering):
 
     async def _change(self, tool_name: str, change: Callable[[BreakerState, float], float]) -> float:
         """What a rule says of a tool, and makes of how it fares."""
-        work = partial(_change_health, tool_name=tool_name, change=change)
-        said, health, now = await self._database.write(work, sync=False)
+        said, health, now = await self._write(tool_name, change)
         self._remember(tool_name, health, now)
         return said
+
+    @writes(sync=False)
+    def _write(
+        self, connection: Connection, tool_name: str, change: Callable[[BreakerState, float], float]
+    ) -> tuple[float, BreakerState, float]:
+        # An update that changes nothing, but locks the row until this transaction ends.
+        [(now, *values)] = connection.query(
+            "INSERT INTO breakers (tool_name, failures) VALUES (?, 0) ON CONFLICT (tool_name) DO UPDATE "
+            f"SET failures = breakers.failures RETURNING @now, {_HEALTH}",
+            tool_name,
+        )
+        health = BreakerState(*values)
+        said = change(health, now)
+        if health.failures:
+            sql = f"UPDATE breakers SET ({_HEALTH}) = (?, ?, ?, ?) WHERE tool_name = ?"
+            connection.execute(sql, health.failures, health.open_until, health.admitted, health.passed, tool_name)
+        else:
+            connection.execute("DELETE FROM breakers WHERE tool_name = ?", tool_name)
+        return said, health, now
 
     def _remember(self, tool_name: str, health: BreakerState, now: float) -> None:
         if health.open_until is not None:
@@ -136,25 +157,3 @@ class SqlBreaker(_Remembering):
         self._ailing[tool_name] = health
         if not health.failures:
             del self._ailing[tool_name]
-
-
-_HEALTH = "failures, open_until, admitted, passed"
-
-
-def _change_health(
-    connection: Connection, *, tool_name: str, change: Callable[[BreakerState, float], float]
-) -> tuple[float, BreakerState, float]:
-    # An update that changes nothing, but locks the row until this transaction ends.
-    [(now, *values)] = connection.query(
-        "INSERT INTO breakers (tool_name, failures) VALUES (?, 0) ON CONFLICT (tool_name) DO UPDATE "
-        f"SET failures = breakers.failures RETURNING @now, {_HEALTH}",
-        tool_name,
-    )
-    health = BreakerState(*values)
-    said = change(health, now)
-    if health.failures:
-        sql = f"UPDATE breakers SET ({_HEALTH}) = (?, ?, ?, ?) WHERE tool_name = ?"
-        connection.execute(sql, health.failures, health.open_until, health.admitted, health.passed, tool_name)
-    else:
-        connection.execute("DELETE FROM breakers WHERE tool_name = ?", tool_name)
-    return said, health, now

@@ -201,11 +201,29 @@ class SqlMemories(Aggregate):
     async def _compares_vectors(self) -> bool:
         """Whether the database itself compares vectors. Asked once, and made so where it can be."""
         if self._compares is None:
-            compares = await self._database.write(_prepare_pgvector)
-            while compares and await self._database.write(_copy_to_pgvector):
+            compares = await self._prepare_pgvector()
+            while compares and await self._copy_to_pgvector():
                 pass
             self._compares = compares
         return self._compares
+
+    @writes(sync=True)
+    def _prepare_pgvector(self, connection: Connection) -> bool:
+        if connection.dialect != "postgresql":
+            return False
+        [(have,)] = connection.query(_HAS_PGVECTOR)
+        if have is None:
+            connection.execute(_WITH_PGVECTOR)
+            [(have,)] = connection.query(_HAS_PGVECTOR)
+        return have is not None
+
+    @writes(sync=True)
+    def _copy_to_pgvector(self, connection: Connection) -> bool:
+        """Some of what was kept while pgvector was not there, or came out of a backup."""
+        rows = connection.query(_NOT_IN_PGVECTOR, AT_ONCE)
+        for number, vector in rows:
+            connection.execute(_PUT_PGVECTOR, _vector_text(bytes(vector)), number)
+        return bool(rows)
 
 
 def _owner(principal_id: str | None) -> str:
@@ -329,24 +347,6 @@ _MATCHING = {"sqlite": _matching_sqlite, "postgresql": _matching_postgresql}
 
 
 # --- vectors
-
-
-def _prepare_pgvector(connection: Connection) -> bool:
-    if connection.dialect != "postgresql":
-        return False
-    [(have,)] = connection.query(_HAS_PGVECTOR)
-    if have is None:
-        connection.execute(_WITH_PGVECTOR)
-        [(have,)] = connection.query(_HAS_PGVECTOR)
-    return have is not None
-
-
-def _copy_to_pgvector(connection: Connection) -> bool:
-    """Some of what was kept while pgvector was not there, or came out of a backup."""
-    rows = connection.query(_NOT_IN_PGVECTOR, AT_ONCE)
-    for number, vector in rows:
-        connection.execute(_PUT_PGVECTOR, _vector_text(bytes(vector)), number)
-    return bool(rows)
 
 
 def _vector_text(vector: bytes) -> str:

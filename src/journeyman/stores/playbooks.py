@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 from journeyman.core.data import unchecked
 from journeyman.core.errors import ConfigurationError, JournalConflictError, PlaybookConflictError
@@ -74,7 +73,7 @@ class SqlPlaybooks(Aggregate):
     """Playbooks of every domain."""
 
     async def read(self, domain: str, *, after: int = 0) -> PlaybookState:
-        version = await self._database.read(partial(_version, domain=domain))
+        version = await self._version(domain)
         if version == after:
             return PlaybookState(version=version)
         return await self._between(domain, after, version)
@@ -107,7 +106,7 @@ class SqlPlaybooks(Aggregate):
         return versions
 
     async def at(self, domain: str, version: int) -> PlaybookState:
-        latest = await self._database.read(partial(_version, domain=domain))
+        latest = await self._version(domain)
         if not 0 <= version <= latest:
             raise ConfigurationError(f"playbook {domain!r} has no version {version}: it is at version {latest}")
         return await self._between(domain, 0, version)
@@ -137,7 +136,6 @@ class SqlPlaybooks(Aggregate):
             await asyncio.sleep(0)
         return unchecked(PlaybookState, {"version": version, "bullets": tuple(bullets), "removed": tuple(removed)})
 
-
-def _version(connection: Connection, *, domain: str) -> int:
-    rows = connection.query("SELECT version FROM playbooks WHERE domain = ?", domain)
-    return int(rows[0][0]) if rows else 0
+    async def _version(self, domain: str) -> int:
+        rows = await self._query("SELECT version FROM playbooks WHERE domain = ?", domain)
+        return int(rows[0][0]) if rows else 0

@@ -7,52 +7,15 @@ notification would not pass. Where one does, they are told when to look.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 
-from journeyman.core.calls import ToolCallRecord
 from journeyman.core.data import FORMAT
-from journeyman.core.events import CallStarted
 from journeyman.core.runs import RunStatus
-from journeyman.core.storing import CallReport, FormerOwner, Lease, NotedRequest, SignalBatch
-from journeyman.stores.connection import Connection, columns, entities, json_text, put
+from journeyman.core.storing import Lease, NotedRequest, SignalBatch
+from journeyman.stores.connection import Connection, columns, entities
 from journeyman.stores.database import Aggregate, Database, release_lease, take_lease, writes
 
 # --- calls that were under way when their run was taken over
-
-
-def add_report(connection: Connection, *, started: CallStarted, record: ToolCallRecord | None) -> None:
-    """Keep a report, if it is about the latest start of the call in the journal, and nobody has settled it since."""
-    run_id, seq = started.run_id, started.seq
-    known = connection.query("SELECT body FROM facts WHERE run_id = ? AND seq = ?", run_id, seq)
-    if [body for (body,) in known] != [json_text(started)]:
-        return  # it never got into the journal, so nobody can take it for begun
-    later = connection.query(
-        "SELECT body FROM facts WHERE run_id = ? AND seq > ? AND type IN ('call_started', 'call_resolved')", run_id, seq
-    )
-    if any(json.loads(body)["call_id"] == started.call_id for (body,) in later):
-        return
-    row = {"run_id": run_id, "seq": seq, "execution_id": started.execution_id}
-    put(connection, "call_reports", {**row, "body": record and json_text(record)}, key="run_id, seq")
-
-
-def read_report(connection: Connection, *, started: CallStarted) -> CallReport:
-    """The report on this start of a call, and who had the run then: nobody else can have begun it."""
-    rows = connection.query("SELECT body FROM call_reports WHERE run_id = ? AND seq = ?", started.run_id, started.seq)
-    if rows:
-        [(body,)] = rows
-        return CallReport(reported=True, record=None if body is None else ToolCallRecord.stored(body))
-    # What was heard last: that it held the run, or that it was at work on the database at all.
-    found = connection.query(
-        """
-        SELECT former_owners.owner, @now - CASE
-            WHEN programs.seen_at > former_owners.since THEN programs.seen_at ELSE former_owners.since END
-        FROM former_owners LEFT JOIN programs ON programs.owner = former_owners.owner
-        WHERE former_owners.run_id = ? AND (after_seq IS NULL OR (after_seq < ? AND until_seq >= ?))
-        """,
-        *(started.run_id, started.seq, started.seq),
-    )
-    return CallReport(at_work=tuple(FormerOwner(owner=owner, silent_seconds=silent) for owner, silent in found))
 
 
 def note_former_owner(

@@ -14,7 +14,7 @@ from journeyman.core.events import CallStarted, Fact
 from journeyman.core.policy import ANY_PRINCIPAL, PrincipalFilter
 from journeyman.core.protocols import Journal
 from journeyman.core.runs import Outcome, RunStatus
-from journeyman.core.storing import ON_PROBATION, CallReport, DueRun, RunOrder, RunRow
+from journeyman.core.storing import ON_PROBATION, CallReport, DueRun, FormerOwner, RunOrder, RunRow
 from journeyman.stores.calls import add_chunks, chunked
 from journeyman.stores.connection import (
     EVERY,
@@ -36,13 +36,14 @@ from journeyman.stores.database import (
     Aggregate,
     end_lease,
     lease_is_free,
+    reads,
     release_lease,
     renew_leases,
     take_lease,
     writes,
 )
 from journeyman.stores.journal import SqlJournal, read_facts
-from journeyman.stores.processes import add_report, forget_deaths, heard_of, note_former_owner, read_report
+from journeyman.stores.processes import forget_deaths, heard_of, note_former_owner
 from journeyman.stores.retention import purge_runs
 
 FACTS_AT_ONCE = 500
@@ -359,16 +360,44 @@ class SqlRuns(Aggregate):
             heard_of(connection, owner)
             connection.execute("DELETE FROM former_owners WHERE run_id = ? AND owner = ?", run_id, owner)
 
-    async def report(self, started: CallStarted, record: ToolCallRecord | None) -> None:
+    @writes(sync=True)
+    def report(self, connection: Connection, started: CallStarted, record: ToolCallRecord | None) -> None:
         """What became of a call that was begun here, where the run was taken over meanwhile.
 
         None: it did not begin, or may begin again. Counts as long as nobody has settled or repeated the call.
         """
-        await self._database.write(partial(add_report, started=started, record=record))
+        run_id, seq = started.run_id, started.seq
+        known = connection.query("SELECT body FROM facts WHERE run_id = ? AND seq = ?", run_id, seq)
+        if [body for (body,) in known] != [json_text(started)]:
+            return  # it never got into the journal, so nobody can take it for begun
+        later = connection.query(
+            "SELECT body FROM facts WHERE run_id = ? AND seq > ? AND type IN ('call_started', 'call_resolved')",
+            *(run_id, seq),
+        )
+        if any(json.loads(body)["call_id"] == started.call_id for (body,) in later):
+            return
+        row = {"run_id": run_id, "seq": seq, "execution_id": started.execution_id}
+        put(connection, "call_reports", {**row, "body": record and json_text(record)}, key="run_id, seq")
 
-    async def reported(self, started: CallStarted) -> CallReport:
-        """What is known of a call that another process has begun."""
-        return await self._database.read(partial(read_report, started=started))
+    @reads
+    def reported(self, connection: Connection, started: CallStarted) -> CallReport:
+        """The report on this start of a call, and who had the run then: nobody else can have begun it."""
+        run_id, seq = started.run_id, started.seq
+        rows = connection.query("SELECT body FROM call_reports WHERE run_id = ? AND seq = ?", run_id, seq)
+        if rows:
+            [(body,)] = rows
+            return CallReport(reported=True, record=None if body is None else ToolCallRecord.stored(body))
+        # What was heard last: that it held the run, or that it was at work on the database at all.
+        found = connection.query(
+            """
+            SELECT former_owners.owner, @now - CASE
+                WHEN programs.seen_at > former_owners.since THEN programs.seen_at ELSE former_owners.since END
+            FROM former_owners LEFT JOIN programs ON programs.owner = former_owners.owner
+            WHERE former_owners.run_id = ? AND (after_seq IS NULL OR (after_seq < ? AND until_seq >= ?))
+            """,
+            *(run_id, seq, seq),
+        )
+        return CallReport(at_work=tuple(FormerOwner(owner=owner, silent_seconds=silent) for owner, silent in found))
 
     async def due(
         self,
