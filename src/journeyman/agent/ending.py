@@ -23,7 +23,7 @@ from journeyman.core.approvals import Label, LabelSource
 from journeyman.core.calls import CallStatus, ToolCallRecord
 from journeyman.core.data import LARGE_TEXT, LOG_FIELDS, unchecked
 from journeyman.core.errors import ErrorCategory, ErrorInfo, ModelError, Severity, problem_text, validation_problems
-from journeyman.core.events import Answered, RunFailed, RunFinished
+from journeyman.core.events import Answered, Fact, RunFailed, RunFinished
 from journeyman.core.gaps import ToolGapReport
 from journeyman.core.runs import UNSURE, AgentResponse, LimitName, Outcome, ReasoningStep, RunStatus, unasked
 from journeyman.core.specification import FINISH, RESERVED_NAMES
@@ -126,12 +126,7 @@ async def interrupted(run: Run) -> None:
 
 async def fail(run: Run, error: ErrorInfo) -> None:
     await _close_turn(run)
-    seconds = run.state.seconds_until(run.clock.time())
-    made = await response_of(run.id, run.state, status=RunStatus.FAILED, error=error, seconds=seconds)
-    failed = typed(made, run.agent)
-    labels = await end_labels(run, failed)
-    failed = failed.with_labels(labels) if labels else failed
-    await run.recorder.record(RunFailed(error=error, labels=labels, seconds=seconds, response=failed), sync=True)
+    await _end(run, RunStatus.FAILED, error)
 
 
 async def _end(run: Run, status: RunStatus, error: ErrorInfo | None = None, *, limit: LimitName | None = None) -> None:
@@ -142,8 +137,11 @@ async def _end(run: Run, status: RunStatus, error: ErrorInfo | None = None, *, l
     ended = typed(made, run.agent)
     labels = await end_labels(run, ended) if run.verify is not None or run.state.decisions else ()
     ended = ended.with_labels(labels) if labels else ended
-    about: dict[str, Any] = {"status": status, "limit": limit, "error": error, "gap": gap, "labels": labels}
-    fact = unchecked(RunFinished, {**about, "seconds": seconds, "response": ended})
+    about: dict[str, Any] = {"error": error, "labels": labels, "seconds": seconds, "response": ended}
+    if status is RunStatus.FAILED:
+        fact: Fact = unchecked(RunFailed, about)
+    else:
+        fact = unchecked(RunFinished, {**about, "status": status, "limit": limit, "gap": gap})
     await run.recorder.record(fact, sync=True)
 
 

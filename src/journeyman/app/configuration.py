@@ -223,10 +223,9 @@ class Configuration:
         from journeyman.app.service import task_library
         from journeyman.stores.store import open_store
 
-        if self._database is None:  # what the file says of it is wrong: the tools are only looked at
-            return task_library(open_store("sqlite:///journeyman.db"))
         if self._tasks is None:
-            self._tasks = task_library(self._database)
+            # Where what the file says of the store is wrong, the tools are only looked at.
+            self._tasks = task_library(self._database or open_store("sqlite:///journeyman.db"))
         return self._tasks
 
     def _slack_tools(self, loaded: Loaded) -> ToolLibrary:

@@ -95,12 +95,16 @@ _rankings: WeakKeyDictionary[ToolLibrary, ToolRanking] = WeakKeyDictionary()
 
 
 async def find_gap(
-    task_text: str, tools: Sequence[ToolSpecification], confidence: float | None
+    task_text: str,
+    tools: Sequence[ToolSpecification] | ToolLibrary,
+    confidence: float | None,
+    *,
+    model: Model | None = None,
 ) -> ToolGapReport | None:
     """What is missing among the tools that a run could use."""
     from journeyman.choosing.gaps import ToolGapDetector
 
-    return await ToolGapDetector(tools, embedder=gap_embedder()).detect(task_text, confidence=confidence)
+    return await ToolGapDetector(tools, embedder=gap_embedder(), model=model).detect(task_text, confidence=confidence)
 
 
 # --- intents

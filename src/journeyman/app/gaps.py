@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from journeyman.app.finding import gap_embedder
+from journeyman.app.finding import find_gap
 from journeyman.core.data import one_line
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.gaps import Gap, ToolGapReport
@@ -48,10 +48,7 @@ class Gaps:
         ``confidence`` is how sure a model was, where one was asked; a ``model`` is asked here, and nothing that it
         wants to call is run. ``run_id`` is the run in which that was, on behalf of ``principal``.
         """
-        from journeyman.choosing.gaps import ToolGapDetector
-
-        detector = ToolGapDetector(self._library, embedder=gap_embedder(), model=model)
-        report = await detector.detect(text, confidence=confidence)
+        report = await find_gap(text, self._library, confidence, model=model)
         if report is not None:
             principal_id = None if principal is None else principal.id
             await self._store.gaps.add(report, now=self._clock.time(), run_id=run_id, principal_id=principal_id)

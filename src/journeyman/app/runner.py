@@ -120,12 +120,12 @@ class Claims:
     lease_seconds: float
     poll_seconds: float
 
-    def _runs(self, run_id: str) -> SqlRuns:
+    def runs(self, run_id: str) -> SqlRuns:
         return retrying(self.store.runs, clock=self.clock, run_id=run_id)
 
     async def take(self, run_id: str, *, principal_limit: int | None = None, in_turn: bool = True) -> int | None:
         """The epoch under which the run is held here now; None where somebody else has it, or it is not its turn."""
-        runs = self._runs(run_id)
+        runs = self.runs(run_id)
         claim = partial(runs.claim, run_id, owner=self.owner, lease_seconds=self.lease_seconds)
         claim = partial(claim, principal_limit=principal_limit, in_turn=in_turn)
         if (epoch := await claim()) is not None:
@@ -136,7 +136,7 @@ class Claims:
 
     async def give_back(self, run_id: str, epoch: int) -> None:
         # As long as it takes: this process renews the leases it holds, and nobody else could have the run.
-        await self._runs(run_id).release(run_id, owner=self.owner, epoch=epoch)
+        await self.runs(run_id).release(run_id, owner=self.owner, epoch=epoch)
 
     async def renew(self) -> Collection[str]:
         """Renew all leases; returns the runs among them that somebody elsewhere wants cancelled."""
@@ -160,7 +160,7 @@ class Claims:
         """The report of the process that began a call; waited for where that may be alive, and for no other."""
         waiting_for: list[str] = []
         while True:
-            report = await self._runs(started.run_id).reported(started)
+            report = await self.runs(started.run_id).reported(started)
             if report.reported:
                 return report
             alive = self._alive(report)
@@ -179,7 +179,7 @@ class Claims:
 
     async def awaited(self, started: CallStarted) -> Sequence[Awaited]:
         """Whose report on a call is waited for by whoever has its run."""
-        report = await self._runs(started.run_id).reported(started)
+        report = await self.runs(started.run_id).reported(started)
         return () if report.reported else self._alive(report)
 
     def _alive(self, report: CallReport) -> Sequence[Awaited]:
@@ -551,7 +551,11 @@ class Runner:
             # A model need not stream where nobody listens.
             run.wants_text = run_id in self._with_text or self.streams_text
             await advance(run)
-            if run.state.status.waiting and (row := await self._row(run_id)) is not None and row.cancel_wanted:
+            if (
+                run.state.status.waiting
+                and (row := await self.claims.runs(run_id).get(run_id)) is not None
+                and row.cancel_wanted
+            ):
                 await interrupted(run)
         except JournalConflictError as error:
             lost = True
@@ -573,7 +577,7 @@ class Runner:
 
     async def _may_go_on(self, run_id: str, work: _Work) -> bool:
         """Whether a run that was held or has waited may be tried; else it is cancelled here, or left to a person."""
-        row = await self._row(run_id)
+        row = await self.claims.runs(run_id).get(run_id)
         if row is None:
             return False
         if row.cancel_wanted:
@@ -586,7 +590,7 @@ class Runner:
         if row.deaths and row.taken_from is not None and is_stopped(row.taken_from):
             # Lost, and by no fault of the run. One that is merely slow is believed dead until it is heard of again: a
             # run that blocks its process looks the same, and must not have one after another.
-            await retrying(self.store.runs, clock=self.clock, run_id=run_id).heard_of(row.taken_from)
+            await self.claims.runs(run_id).heard_of(row.taken_from)
             row = row.model_copy(update={"deaths": row.deaths - 1})
         if row.deaths >= self.settings.max_recoveries:
             if row.last_seq == 0:  # it must have begun before it can be given up
@@ -595,9 +599,6 @@ class Runner:
             return False
         work.unproved = row.deaths > 0 or row.trouble is not None
         return True
-
-    async def _row(self, run_id: str) -> RunRow | None:
-        return await retrying(self.store.runs, clock=self.clock, run_id=run_id).get(run_id)
 
     @contextlib.asynccontextmanager
     async def held(self, run_id: str) -> AsyncIterator[Run | None]:

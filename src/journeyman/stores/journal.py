@@ -33,7 +33,7 @@ from journeyman.core.protocols import Clock, Journal
 from journeyman.core.runs import AgentResponse, RunStatus
 from journeyman.stores.approvals import put_label, supersede, withdraw
 from journeyman.stores.audit import add_audit
-from journeyman.stores.connection import EVERY, Connection, insert_rows, json_text, put, storable
+from journeyman.stores.connection import EVERY, Connection, Row, insert_rows, json_text, put, storable
 from journeyman.stores.conversations import add_messages, read_history, touch_session
 from journeyman.stores.database import Database, end_lease, pauses, release_lease, settle_future
 from journeyman.stores.gaps import add_gap
@@ -109,17 +109,16 @@ def project(connection: Connection, run_id: str, fact: Fact, *, effect: bool = F
             )
             withdraw(connection, run_id, keep=() if wanted else fact.waiting_for)
         case RunFinished() | RunFailed():
-            _number_end(connection, run_id)
-            _keep_outcome(connection, run_id, fact.response)
+            principal_id, cancelled_by, session_id, history = _keep_end(connection, run_id, fact.response)
             for label in fact.labels:
                 put_label(connection, run_id, label)
             if status_after(fact) is RunStatus.CANCELLED:
-                [(by,)] = connection.query("SELECT cancelled_by FROM runs WHERE id = ?", run_id)
-                add_audit(connection, "run_cancelled", actor=by, run_id=run_id, subject=run_id, now=fact.time)
+                add_audit(connection, "run_cancelled", actor=cancelled_by, run_id=run_id, subject=run_id, now=fact.time)
             if isinstance(fact, RunFinished) and fact.gap is not None:
-                [(principal_id,)] = connection.query("SELECT principal_id FROM runs WHERE id = ?", run_id)
                 add_gap(connection, fact.gap, now=fact.time, run_id=run_id, principal_id=principal_id)
-            _keep_conversation(connection, run_id, fact.response, now=fact.time)
+            if session_id is not None and fact.response is not None:
+                touch_session(connection, session_id, principal_id=principal_id, now=fact.time, anybodys=True)
+                add_messages(connection, session_id, run_id, fact.response.messages[history:])
             if connection.query("SELECT 1 FROM approvals WHERE run_id = ? LIMIT 1", run_id):
                 withdraw(connection, run_id)
         case _:
@@ -141,33 +140,21 @@ def _log_call(connection: Connection, run_id: str, record: ToolCallRecord) -> No
     put(connection, "calls", row, key="execution_id", replaced=outcome)
 
 
-def _keep_conversation(connection: Connection, run_id: str, response: AgentResponse | None, *, now: float) -> None:
-    [(session_id, principal_id, history)] = connection.query(
-        "SELECT session_id, principal_id, history_length FROM runs WHERE id = ?", run_id
-    )
-    if session_id is None or response is None:
-        return
-    touch_session(connection, session_id, principal_id=principal_id, now=now, anybodys=True)
-    add_messages(connection, session_id, run_id, response.messages[history:])
-
-
-def _keep_outcome(connection: Connection, run_id: str, response: AgentResponse | None) -> None:
-    if response is not None:
-        connection.execute(
-            "UPDATE runs SET outcome = ?, model = ?, input_tokens = ?, output_tokens = ? WHERE id = ?",
-            *(response.outcome, storable(response.model), response.usage.input_tokens),
-            *(response.usage.output_tokens, run_id),
-        )
-
-
-def _number_end(connection: Connection, run_id: str) -> None:
-    """Give a run that ends in this transaction its place among all ends.
+def _keep_end(connection: Connection, run_id: str, response: AgentResponse | None) -> Row:
+    """Give a run that ends in this transaction its place among all ends, and its row what it came to.
 
     The update locks the counter until the commit, so numbers are visible in order: a reader that has seen one has seen
-    all before it.
+    all before it. Returns whose the run was, who has cancelled it, its session, and how many messages it began with.
     """
     [(number,)] = connection.query("UPDATE run_ends SET number = number + 1 WHERE id = 1 RETURNING number")
-    connection.execute("UPDATE runs SET end_number = ? WHERE id = ?", number, run_id)
+    kept: dict[str, Any] = {"end_number": number}
+    if response is not None:
+        tokens = {"input_tokens": response.usage.input_tokens, "output_tokens": response.usage.output_tokens}
+        kept |= {"outcome": response.outcome, "model": storable(response.model), **tokens}
+    settings = ", ".join(f"{name} = ?" for name in kept)
+    sql = f"UPDATE runs SET {settings} WHERE id = ? RETURNING principal_id, cancelled_by, session_id, history_length"
+    [row] = connection.query(sql, *kept.values(), run_id)
+    return row
 
 
 AWAITED = (CallStarted, CallResolved, RunSuspended, RunFinished, RunFailed)
