@@ -16,10 +16,10 @@ from journeyman.core.playbook import StrategyState, ToolCallingStrategy
 from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
 from journeyman.execution.recorder import MemoryJournal
 from journeyman.models.embedded.files import supported
+from journeyman.replay.gate import differences, replay_tools
 from journeyman.replay.models import RememberingModel, estimate, replay_model
 from journeyman.replay.recording import Recording
 from journeyman.replay.stage import Today
-from journeyman.replay.tools import differences, replay_tools
 from journeyman.stores.store import open_store
 from journeyman.testing import ScriptedModel, call, say
 from tests.replay.shop import AGENT, EFFECTS, LIBRARY

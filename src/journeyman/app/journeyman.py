@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from journeyman.app.trust import TrustGate
     from journeyman.learning.forms import LearningSettings
     from journeyman.memory.manager import MemoryManager
-    from journeyman.replay.diff import RunDiff
+    from journeyman.replay.playing import RunDiff
     from journeyman.replay.report import ReplayReport
     from journeyman.stores.store import SqlStore
 
@@ -457,7 +457,7 @@ class Journeyman:
     async def diff(self, a: str, b: str) -> RunDiff:
         """Where two stored runs part, and calls, results, answers and costs of both."""
         from journeyman.app.replays import recorded
-        from journeyman.replay.diff import diff
+        from journeyman.replay.playing import diff
 
         return diff(*[item async for item in recorded(self, (a, b), since=None)])
 

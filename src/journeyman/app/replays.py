@@ -19,13 +19,11 @@ from journeyman.core.protocols import Model
 from journeyman.core.runs import TaskInput
 from journeyman.execution.recorder import MemoryJournal
 from journeyman.learning.playbook import Playbook
-from journeyman.replay.forking import fork_of
-from journeyman.replay.gate import replay_policy
+from journeyman.replay.gate import replay_policy, replay_tools
 from journeyman.replay.models import Mode, RememberingModel, replay_model
-from journeyman.replay.recording import Recording
+from journeyman.replay.recording import Recording, fork_of
 from journeyman.replay.report import ReplayReport
 from journeyman.replay.stage import Today
-from journeyman.replay.tools import replay_tools
 from journeyman.replay.written import Redaction
 from journeyman.settings.values import seconds_of
 from journeyman.tools.library import ToolLibrary

@@ -19,8 +19,7 @@ from journeyman.core.errors import ConfigurationError, JourneymanError, ModelErr
 from journeyman.core.events import Fact
 from journeyman.core.protocols import Deltas, Model, ModelRequest, ModelResponse
 from journeyman.core.runs import ToolCall, Usage, cost_of, list_prices
-from journeyman.replay.diff import diff
-from journeyman.replay.playing import play
+from journeyman.replay.playing import diff, play
 from journeyman.replay.recording import RecordedStep, Recording
 from journeyman.replay.report import ReplayReport, Share, Tally
 from journeyman.replay.stage import NOT_ASKED, Today

@@ -14,10 +14,9 @@ from journeyman.core.data import Entity
 from journeyman.core.errors import ConfigurationError, InvalidDataError
 from journeyman.core.policy import WRITE_ALL, Policy
 from journeyman.core.runs import Message
-from journeyman.replay.diff import RunDiff, diff
 from journeyman.replay.gate import judge
 from journeyman.replay.models import seen
-from journeyman.replay.playing import play
+from journeyman.replay.playing import RunDiff, diff, play
 from journeyman.replay.recording import Recording
 from journeyman.replay.report import ReplayReport
 from journeyman.replay.written import Redaction, written_test
