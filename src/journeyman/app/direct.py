@@ -203,16 +203,7 @@ async def _prepared(
     """
     from journeyman.agent.run import NO_LIMITS
     from journeyman.agent.turn import ModelPlanner
-    from journeyman.app.assembly import (
-        Rules,
-        begin,
-        build,
-        close_model,
-        in_process,
-        is_shared,
-        ranking_tools,
-        shared_model,
-    )
+    from journeyman.app import assembly
     from journeyman.core.data import new_id, unchecked
     from journeyman.core.model_settings import ModelSettings
     from journeyman.core.policy import Policy
@@ -226,7 +217,7 @@ async def _prepared(
     library = agent.own_library if library is None else library
     playbook = options.get("playbook")
     journal = MemoryJournal() if (given_journal := options.get("journal")) is None else given_journal
-    executor = in_process.of(library)
+    executor = assembly.in_process.of(library)
     fields = {
         "run_id": new_id("run"),
         "agent": agent.snapshot,
@@ -247,19 +238,19 @@ async def _prepared(
         if (planning := options.get("planner")) is not None:
             return planning
         if isinstance(given, str | ModelSettings):
-            model = shared_model(ModelSettings.of(given).over(agent.model_settings))
+            model = assembly.shared_model(ModelSettings.of(given).over(agent.model_settings))
         else:
-            model = ranking_tools(given)
+            model = assembly.ranking_tools(given)
         return ModelPlanner(model)
 
     await library.open()
     try:
-        prepared = build(
+        prepared = assembly.build(
             order,
             agent,
             library,
             executor=executor,
-            rules=Rules(policy=options.get("policy") or Policy()),
+            rules=assembly.Rules(policy=options.get("policy") or Policy()),
             gate=gate,
             journal=journal,
             planner=planner,
@@ -269,13 +260,13 @@ async def _prepared(
         )
         if approver is None:
             _warn_of_denials(prepared)
-        await begin(prepared, order, playbook, history=tuple(options.get("history", ())))
+        await assembly.begin(prepared, order, playbook, history=tuple(options.get("history", ())))
         yield prepared
         if (feed := getattr(playbook, "feed", None)) is not None:
             await _feed(feed, journal, prepared)
     finally:
-        if model is not None and (last or (given is not model and not is_shared(model))):
-            await close_model(model)
+        if model is not None and (last or (given is not model and not assembly.is_shared(model))):
+            await assembly.close_model(model)
         await library.close()
 
 

@@ -17,26 +17,11 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
+from journeyman.core import events
 from journeyman.core.approvals import Approval, ApprovalStatus
 from journeyman.core.calls import CallStatus, ToolCallRecord
 from journeyman.core.data import canonical_json, check_containers, moment
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.events import (
-    Answered,
-    ApprovalDecided,
-    ApprovalRequested,
-    CallFinished,
-    CallsPlanned,
-    Fact,
-    MessageReceived,
-    RunFailed,
-    RunFinished,
-    RunForked,
-    RunStarted,
-    RunSuspended,
-    StepFinished,
-    read_fact,
-)
 from journeyman.core.runs import RunStatus, TaskInput, ToolCall, Usage
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.storing import Fork
@@ -56,7 +41,7 @@ class RecordedCall:
     call: ToolCall
     record: ToolCallRecord | None = None
     approval: Approval | None = None
-    decision: ApprovalDecided | None = None
+    decision: events.ApprovalDecided | None = None
 
     @property
     def ran(self) -> bool:
@@ -76,7 +61,7 @@ class RecordedCall:
 class RecordedStep:
     """One answer of the model with its calls."""
 
-    message: MessageReceived
+    message: events.MessageReceived
     before: int
     """How many facts the recording has before it."""
     calls: dict[str, RecordedCall]
@@ -87,12 +72,12 @@ class Recording:
     """The facts of one run."""
 
     run_id: str
-    facts: Sequence[Fact] = field(repr=False)
+    facts: Sequence[events.Fact] = field(repr=False)
 
     @cached_property
-    def started(self) -> RunStarted:
+    def started(self) -> events.RunStarted:
         for fact in self.facts:
-            if isinstance(fact, RunStarted):
+            if isinstance(fact, events.RunStarted):
                 return fact
         raise ConfigurationError(f"run {self.run_id!r} has not begun: there is nothing to replay")
 
@@ -109,16 +94,18 @@ class Recording:
         calls: dict[str, RecordedCall] = {}
         for at, fact in enumerate(self.facts):
             match fact:
-                case MessageReceived():
+                case events.MessageReceived():
                     calls = {call.id: RecordedCall(call) for call in fact.calls}
                     found[fact.iteration] = RecordedStep(fact, at, calls)
-                case ApprovalRequested(approval=approval) if approval.call_id in calls and approval.question is None:
+                case events.ApprovalRequested(approval=approval) if (
+                    approval.call_id in calls and approval.question is None
+                ):
                     calls[approval.call_id].approval = approval
-                case ApprovalDecided(answers=False) if (
+                case events.ApprovalDecided(answers=False) if (
                     fact.call_id in calls and fact.status is not ApprovalStatus.SUPERSEDED
                 ):
                     calls[fact.call_id].decision = fact
-                case CallFinished(record=record) if record.call_id in calls:
+                case events.CallFinished(record=record) if record.call_id in calls:
                     calls[record.call_id].record = record
                 case _:
                     pass
@@ -132,17 +119,17 @@ class Recording:
     @property
     def answer(self) -> str | None:
         for fact in reversed(self.facts):
-            if isinstance(fact, Answered | RunForked):  # before it stands what its parent has answered
-                return fact.text if isinstance(fact, Answered) else None
+            if isinstance(fact, events.Answered | events.RunForked):  # before it stands what its parent has answered
+                return fact.text if isinstance(fact, events.Answered) else None
         return None
 
     @property
     def status(self) -> RunStatus:
         """How the run stood after its last fact that says so."""
         for fact in reversed(self.facts):
-            if isinstance(fact, RunFinished | RunSuspended):
+            if isinstance(fact, events.RunFinished | events.RunSuspended):
                 return fact.status
-            if isinstance(fact, RunFailed):
+            if isinstance(fact, events.RunFailed):
                 return RunStatus.FAILED
         return RunStatus.RUNNING
 
@@ -171,7 +158,7 @@ class Recording:
                 raise ValueError("it has no list of facts")
             run = value.get("run")
             named = value.get("run_id") or (run.get("id") if isinstance(run, dict) else None)
-            found = cls(str(named or "recording"), tuple(read_fact(to_json(fact)) for fact in facts))
+            found = cls(str(named or "recording"), tuple(events.read_fact(to_json(fact)) for fact in facts))
             _ = found.started, found.steps  # what cannot be read is better known here
             return found
         except (ValueError, TypeError, KeyError, RecursionError, AttributeError) as error:
@@ -197,25 +184,27 @@ def from_conversation(messages: Sequence[Any], *, name: str = "conversation") ->
         raise ValueError("no message of a user is in the conversation")
     instruction = " ".join(_text(message) for message in said[:asked] if message.get("role") == "system")
     results = {message.get("tool_call_id"): _text(message) for message in said if message.get("role") == "tool"}
-    facts: list[Fact] = []
+    facts: list[events.Fact] = []
     names: dict[str, None] = {}
     answers = [message for message in said[asked:] if message.get("role") == "assistant"]
     for iteration, message in enumerate(answers, start=1):
         made = message.get("tool_calls") or ()
         calls = tuple(_call(f"call_{iteration}_{at}", item["function"]) for at, item in enumerate(made, start=1))
         names |= dict.fromkeys(call.tool_name for call in calls)
-        facts.append(MessageReceived(iteration=iteration, text=_text(message), calls=calls))
+        facts.append(events.MessageReceived(iteration=iteration, text=_text(message), calls=calls))
         for call, item in zip(calls, made, strict=True):
             if (result := results.get(item.get("id"))) is not None:
-                facts.append(CallFinished(record=record_of(name, call, result)))
+                facts.append(events.CallFinished(record=record_of(name, call, result)))
         if all(item.get("id") in results for item in made):
-            facts.append(StepFinished(iteration=iteration, thought=_text(message) or "Calls tools.", duration_ms=0.0))
+            facts.append(
+                events.StepFinished(iteration=iteration, thought=_text(message) or "Calls tools.", duration_ms=0.0)
+            )
     if answers and not answers[-1].get("tool_calls"):
-        facts += [Answered(text=_text(answers[-1])), RunFinished(status=RunStatus.COMPLETED)]
+        facts += [events.Answered(text=_text(answers[-1])), events.RunFinished(status=RunStatus.COMPLETED)]
     described = [{"name": tool, "description": f"{tool}, of a conversation", "parameters": ANY} for tool in names]
     tools = [ToolSpecification(**tool).model_dump(mode="json") for tool in described]
     agent = {"name": name, "instruction": instruction or "Answer the user.", "tools": tools}
-    facts.insert(0, RunStarted(agent=agent, task=TaskInput(description=_text(said[asked]) or "(nothing)")))
+    facts.insert(0, events.RunStarted(agent=agent, task=TaskInput(description=_text(said[asked]) or "(nothing)")))
     for seq, fact in enumerate(facts, start=1):
         fact.stamp(name, seq, float(seq))
     return Recording(name, tuple(facts))
@@ -284,11 +273,11 @@ def fork_of(
         if at != last + 1 or say is None:
             after = f", and {last + 1} with something to say"
             raise ConfigurationError(f"run {recording.run_id!r} has no step {at}: it has 1 to {last}{after}")
-        ended = [number for number, fact in enumerate(recording.facts, start=1) if isinstance(fact, Answered)]
+        ended = [number for number, fact in enumerate(recording.facts, start=1) if isinstance(fact, events.Answered)]
         if not ended:
             raise ConfigurationError(f"run {recording.run_id!r} has not answered: fork it at one of its steps")
         return Fork(run_id=recording.run_id, seq=ended[-1], iteration=at, say=say)
-    facts: list[Fact] = []
+    facts: list[events.Fact] = []
     if arguments is not None or result is not NOTHING:
         facts = _begun(step, _chosen(step, call_id), fork_id, arguments, result)
     return Fork(
@@ -312,14 +301,14 @@ def _chosen(step: RecordedStep, call_id: str | None) -> RecordedCall:
 
 def _begun(
     step: RecordedStep, chosen: RecordedCall, fork_id: str, arguments: dict[str, Any] | None, result: Any
-) -> list[Fact]:
+) -> list[events.Fact]:
     """The step as far as it is the parent's, with one call changed."""
     edited = chosen.call if arguments is None else chosen.call.model_copy(update={"arguments": arguments})
     edited = edited.model_copy(update={"malformed": None})
     calls = tuple(edited if call.id == edited.id else call for call in step.message.calls)
-    facts: list[Fact] = [
+    facts: list[events.Fact] = [
         step.message.model_copy(update={"calls": calls}),
-        CallsPlanned(iteration=step.message.iteration, calls=calls),
+        events.CallsPlanned(iteration=step.message.iteration, calls=calls),
     ]
     for item in step.calls.values():
         record = item.record
@@ -331,5 +320,5 @@ def _begun(
                 record = was.model_copy(update={**succeeded, "result": result, "artifact": None})
         if record is not None and record.status is not CallStatus.UNKNOWN:
             own = {"execution_id": f"{fork_id}.{record.call_id}", "correlation_id": fork_id, "approval_id": None}
-            facts.append(CallFinished(record=record.model_copy(update=own)))
+            facts.append(events.CallFinished(record=record.model_copy(update=own)))
     return facts
