@@ -463,12 +463,15 @@ class Shared:
         if self.refused is not None:
             raise ConfigurationError(self.refused)
 
-    def may_load(self, order: RunOrder) -> None:
-        """Refuse a stored run that names code or a model's address which nobody has. Raises ConfigurationError."""
+    def may_load(self, order: RunOrder, *, model: bool = True) -> None:
+        """Refuse a stored run that names code or a model's address which nobody has. Raises ConfigurationError.
+
+        Without ``model``, another one has been named in the place of the run's own.
+        """
         self.must_be_confirmed()
         if self.gate is not None:
             code = self.libraries.find is not None and self.libraries.others(order)
-            self.gate.check_run(order, code=code, model=not order.chain and not self.models.given)
+            self.gate.check_run(order, code=code, model=model and not order.chain and not self.models.given)
 
     async def load(
         self,

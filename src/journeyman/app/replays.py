@@ -108,6 +108,7 @@ async def fork(app: Journeyman, run_id: str, *, at: int, **options: Unpack[ForkO
     if order is None:
         raise ConfigurationError(f"there is no run {run_id!r} in this store")
     model, fork_id = options.get("model"), new_id("run")
+    app._shared.may_load(order, model=model is None)
     edit: dict[str, Any] = {name: value for name, value in options.items() if name != "model"}
     left = fork_of(Recording(run_id, await app.store.runs.facts(run_id)), fork_id, at=at, **edit)
     agent, origin = order.agent, order.origin

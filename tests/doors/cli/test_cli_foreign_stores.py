@@ -137,6 +137,27 @@ def test_a_confirmed_store_still_names_no_address_for_its_user(cli: Cli, serve: 
         assert len(server.requests) == 1
 
 
+def test_a_fork_of_a_foreign_run_asks_no_model_that_only_its_store_names(
+    cli: Cli, serve: Serve, tmp_path: Path
+) -> None:
+    async def finish() -> None:
+        async with Journeyman(store=f"sqlite:///{tmp_path / 'journeyman.db'}") as app:
+            [handle] = await app.resume()
+            await handle.result()
+
+    with serve(say("Thank you."), say("Not as yet."), say("With this one.")) as server:
+        plant(tmp_path, server.url)
+        asyncio.run(finish())
+        fork = ("runs", "fork", "run_evil", "--at", "1", "--say", "More.", "--store", "sqlite:///journeyman.db")
+        refused = cli(*fork)
+        assert refused.code == 1
+        assert "which you have not configured. Nothing was loaded or sent" in refused.err
+        assert refused.err.strip().endswith(f"--model '{server.url}#any'")  # as it can be typed
+        assert (len(server.requests), len(in_store(tmp_path, lambda store: store.runs.list()))) == (1, 1)
+        assert cli(*fork, "--model", f"{server.url}#any").code == 0
+        assert len(server.requests) == 2
+
+
 def test_a_store_of_ones_own_is_known_by_its_place_and_its_identity(
     cli: Cli, serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -235,7 +235,9 @@ class Gate:
         if not self._ask or not screen.interactive():
             typed = [*words(order.origin, model=False)] if code and order.origin is not None else []
             typed += ["--model", _model(order.origin, order.agent)] if any(n.kind == "address" for n in new) else []
-            named_by = screen.escaped(redacted(" ".join(map(shlex.quote, typed))))
+            # Behind the "#" of an address stands the model's name, which is no secret.
+            shown = ("#".join(map(redacted, word.split("#"))) for word in typed)
+            named_by = screen.escaped(" ".join(map(shlex.quote, shown)))
             raise ConfigurationError(
                 f"{told}. Nothing was loaded or sent: look at it, then name it yourself with {named_by}"
             )
