@@ -63,6 +63,7 @@ class Configuration:
         self,
         path: Path | str,
         *,
+        data: bytes | None = None,
         options: Mapping[str, Any] | None = None,
         environ: Mapping[str, str] | None = None,
         database: SqlStore | None = None,
@@ -72,8 +73,8 @@ class Configuration:
     ) -> None:
         """Read and check a file, tools included. Raises SettingsError with every problem.
 
-        Whoever makes it has agreed to what the file names now. What an edit names besides passes ``gate``;
-        ``confirmed_by`` says how a person agrees to what that refuses.
+        Whoever makes it has agreed to what the file names now, or in ``data``, which was read of it. What an edit names
+        besides passes ``gate``; ``confirmed_by`` says how a person agrees to what that refuses.
         """
         self.path = Path(path)
         self._gate, self._confirmed_by = gate, confirmed_by
@@ -85,7 +86,7 @@ class Configuration:
         self._database = database
         self._tasks: ToolLibrary | None = None
         self._slack: ToolLibrary | None = None
-        loaded, found = self._checked(read_bytes(self.path))
+        loaded, found = self._checked(read_bytes(self.path) if data is None else data)
         self.loaded = self._started = loaded
         self._agreed = set(names_in(loaded))
         self.rules = rules_of(loaded)

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import journeyman.doors
-from journeyman.settings.reading import json_schema
+from journeyman.doors.cli import configured
+from journeyman.settings.reading import Loaded, json_schema
 from tests.doors.cli.driving import Cli
 
 TOOLS = '''
@@ -238,6 +239,22 @@ def test_a_named_file_that_named_nothing_is_asked_about_when_it_names_something(
     assert cli("trust", "mine.yaml").code == 0
     cli("tools", "list", "--config", "mine.yaml")
     assert (tmp_path / "started").exists()
+
+
+def test_what_is_written_after_the_question_is_not_what_was_agreed_to(
+    cli: Cli, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = configured.confirm_found
+
+    def swapped(loaded: Loaded) -> None:
+        asked(loaded)
+        (shop / "later.py").write_text("from pathlib import Path\nPath('ran').touch()\ndef more(): ...\n")
+        (shop / "journeyman.yaml").write_text('version: 1\ntools: {more: {import: "later:more"}}\n')
+
+    monkeypatch.setattr(configured, "confirm_found", swapped)
+    listed = cli("tools", "list", "--config", "journeyman.yaml")
+    assert (listed.code, "look" in listed.out) == (0, True)
+    assert not (shop / "ran").exists()
 
 
 def test_what_a_tool_names_is_not_confirmed_by_it(cli: Cli, foreign: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -197,9 +197,11 @@ def configuration(database: SqlStore | None = None) -> Configuration | None:
         from journeyman.app.configuration import Configuration
         from journeyman.doors.cli.trust import trust_command, unconfirmed
 
+        loaded = file_settings()  # as it was asked about, whatever was written since
+        data = None if loaded is None else loaded.document.source
         with printing_to_stderr():  # what a module prints when it is imported is not part of our answer
             _Chosen.configuration = Configuration(
-                path, database=database, gate=unconfirmed, confirmed_by=trust_command(path)
+                path, data=data, database=database, gate=unconfirmed, confirmed_by=trust_command(path)
             )
     return _Chosen.configuration
 
