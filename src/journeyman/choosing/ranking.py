@@ -387,12 +387,12 @@ def _found(
     holders: Mapping[K, Sequence[str]], asked: Iterable[K], weights: Mapping[K, float], otherwise: float
 ) -> dict[str, float]:
     """How much of what is asked each name has, by weight; those that have nothing are left out."""
-    found: dict[str, float] = {}
+    held: dict[str, float] = {}
     for one in asked:
         weight = weights.get(one, otherwise)
         for name in holders.get(one, ()):
-            found[name] = found.get(name, 0.0) + weight
-    return found
+            held[name] = held.get(name, 0.0) + weight
+    return held
 
 
 def opening(text: str) -> str:

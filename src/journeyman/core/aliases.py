@@ -51,11 +51,11 @@ def renamed(entity: str, data: Mapping[str, Any]) -> dict[str, Any]:
 
 def specification_fields(data: Mapping[str, Any]) -> dict[str, Any]:
     """A specification; parameters may be written as one object parameter that says of itself that it is required."""
-    found = renamed("ToolSpecification", data)
-    schema = found.get("parameters")
+    fields = renamed("ToolSpecification", data)
+    schema = fields.get("parameters")
     if isinstance(schema, dict) and isinstance(schema.get("required"), bool):
-        found["parameters"] = {name: value for name, value in schema.items() if name not in ("name", "required")}
-    return found
+        fields["parameters"] = {name: value for name, value in schema.items() if name not in ("name", "required")}
+    return fields
 
 
 _FAILURES = {"error": "tool_error", "failed": "tool_error", "timeout": "timeout", "cancelled": "tool_error"}
@@ -64,92 +64,92 @@ _SLACK_FACTS = ("channel_id", "user_id", "thread_ts")
 
 def task_fields(data: Mapping[str, Any]) -> dict[str, Any]:
     """A task; where in Slack it was said belongs to its metadata."""
-    found = renamed("TaskInput", data)
-    if facts := {name: found.pop(name) for name in _SLACK_FACTS if name in found}:
-        metadata = found.get("metadata") or {}
-        found["metadata"] = {**metadata, "slack": {**metadata.get("slack", {}), **facts}}
-    return found
+    fields = renamed("TaskInput", data)
+    if facts := {name: fields.pop(name) for name in _SLACK_FACTS if name in fields}:
+        metadata = fields.get("metadata") or {}
+        fields["metadata"] = {**metadata, "slack": {**metadata.get("slack", {}), **facts}}
+    return fields
 
 
 def record_fields(data: Mapping[str, Any]) -> dict[str, Any]:
     """A record from as little as a tool's name, a status (or ``success``) and a duration."""
-    found = renamed("ToolCallRecord", data)
-    either = found.pop("invocationResult", None)
+    fields = renamed("ToolCallRecord", data)
+    either = fields.pop("invocationResult", None)
     if isinstance(either, Mapping):  # a sum of two types, as its JSON has it
-        failed = "Left" in either
-        found |= {"success": not failed, "error_message" if failed else "result": either["Left" if failed else "Right"]}
-    success = found.pop("success", None)
-    if "status" not in found and success is not None:
-        found["status"] = "success" if success else "error"
-    duration = found.pop("duration_ms", None)
+        name, side = ("error_message", "Left") if "Left" in either else ("result", "Right")
+        fields |= {"success": side == "Right", name: either[side]}
+    success = fields.pop("success", None)
+    if "status" not in fields and success is not None:
+        fields["status"] = "success" if success else "error"
+    duration = fields.pop("duration_ms", None)
     if duration is not None and not (isinstance(duration, int | float) and 0 <= duration < float("inf")):
         raise ValueError(f"duration_ms: must be a number of 0 or more, got {duration!r}")
-    short = "execution_id" not in found
-    found.setdefault("execution_id", new_id("exec"))
-    if "call_id" not in found:
-        found["call_id"] = found["execution_id"]
-        found.setdefault("attempts", 1)  # a record of others is of a call that ran
-    began = found.setdefault("start_time", datetime.now(UTC))
-    if found.get("end_time") is None:
+    short = "execution_id" not in fields
+    fields.setdefault("execution_id", new_id("exec"))
+    if "call_id" not in fields:
+        fields["call_id"] = fields["execution_id"]
+        fields.setdefault("attempts", 1)  # a record of others is of a call that ran
+    began = fields.setdefault("start_time", datetime.now(UTC))
+    if fields.get("end_time") is None:
         began = datetime.fromisoformat(began) if isinstance(began, str) else began
-        found["end_time"] = began + timedelta(milliseconds=duration or 0)
-    message, category = found.pop("error_message", None), found.pop("error_category", None)
-    status = str(found.get("status", "")).lower()
-    if found.get("error") is None and (message or category or short) and status in _FAILURES:
+        fields["end_time"] = began + timedelta(milliseconds=duration or 0)
+    message, category = fields.pop("error_message", None), fields.pop("error_category", None)
+    status = str(fields.get("status", "")).lower()
+    if fields.get("error") is None and (message or category or short) and status in _FAILURES:
         kind = str(category or _FAILURES[status])
         said = message or f"the call ended as {status!r}, and why was not recorded"
-        found["error"] = {"code": kind.upper(), "message": said, "category": kind}
-    return found
+        fields["error"] = {"code": kind.upper(), "message": said, "category": kind}
+    return fields
 
 
 def step_fields(data: Mapping[str, Any]) -> dict[str, Any]:
     """A step; one that is given ``tool_name`` and ``tool_args`` in the place of calls has that one call."""
-    found = dict(data)
-    name, arguments = found.pop("tool_name", None), found.pop("tool_args", None)
-    if not found.get("calls") and found.get("action") == "call_tool" and name is not None and arguments is not None:
-        seen, began = found.get("observation"), found.get("timestamp")
-        call = {"tool_name": name, "arguments": arguments, "duration_ms": found.get("duration_ms")}
+    fields = dict(data)
+    name, arguments = fields.pop("tool_name", None), fields.pop("tool_args", None)
+    if not fields.get("calls") and fields.get("action") == "call_tool" and name is not None and arguments is not None:
+        seen, began = fields.get("observation"), fields.get("timestamp")
+        call = {"tool_name": name, "arguments": arguments, "duration_ms": fields.get("duration_ms")}
         call |= {"status": "pending"} if seen is None else {"status": "success", "result": seen}
         if began is not None:
             call["start_time"] = datetime.fromtimestamp(began, UTC) if isinstance(began, int | float) else began
-        found["calls"] = (call,)
-    return found
+        fields["calls"] = (call,)
+    return fields
 
 
 def response_fields(data: Mapping[str, Any]) -> dict[str, Any]:
     """A response from its answer, reasoning and confidence; calls without a trace become one step of it."""
     short = "responseContent" in data
-    found = renamed("AgentResponse", data)
-    trace, calls = found.get("structured_trace"), found.pop("tool_calls", None)
-    if found.pop("iteration_limit_reached", False):
-        found.setdefault("limit_reached", "iterations")
-    found.setdefault("status", "limit_reached" if found.get("limit_reached") else "completed")
+    fields = renamed("AgentResponse", data)
+    trace, calls = fields.get("structured_trace"), fields.pop("tool_calls", None)
+    if fields.pop("iteration_limit_reached", False):
+        fields.setdefault("limit_reached", "iterations")
+    fields.setdefault("status", "limit_reached" if fields.get("limit_reached") else "completed")
     for name in ("task", "run"):
-        found.setdefault(f"{name}_id", new_id(name))
-    told = found.pop("reasoning_trace", None)
+        fields.setdefault(f"{name}_id", new_id(name))
+    told = fields.pop("reasoning_trace", None)
     if told or short:
-        found.setdefault("reasoning", told or "Nothing was recorded of how it was found.")
+        fields.setdefault("reasoning", told or "Nothing was recorded of how it was found.")
     if short:
-        found.setdefault("confidence", 0.0)  # nothing vouches for it
+        fields.setdefault("confidence", 0.0)  # nothing vouches for it
     if calls and not trace:
         step = {"iteration": 1, "thought": "Calls tools.", "action": "call_tool", "calls": calls}
-        last = {"iteration": 2, "thought": "Answers.", "action": "finish", "observation": found.get("answer")}
+        last = {"iteration": 2, "thought": "Answers.", "action": "finish", "observation": fields.get("answer")}
         times = {"timestamp": datetime.now(UTC).timestamp(), "duration_ms": 0}
-        found["structured_trace"] = trace = (step | times, last | times)
-    count = found.pop("total_iterations", None)
+        fields["structured_trace"] = trace = (step | times, last | times)
+    count = fields.pop("total_iterations", None)
     if count is not None and count != len(trace or ()):
         raise ValueError(f"total_iterations: {count} was given, and the trace has {len(trace or ())} steps")
-    found.pop("tools_used", None)
-    return found
+    fields.pop("tools_used", None)
+    return fields
 
 
 def strategy_fields(data: Mapping[str, Any]) -> dict[str, Any]:
     """A bullet; its success rate follows from its counters, but one that cannot be a rate is refused."""
-    found = dict(data)
-    rate = found.pop("tool_success_rate", None)
+    fields = dict(data)
+    rate = fields.pop("tool_success_rate", None)
     if rate is not None and not (isinstance(rate, int | float) and 0 <= rate <= 1):
         raise ValueError(f"tool_success_rate: must be between 0 and 1, got {rate!r}")
-    return found
+    return fields
 
 
 READERS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {

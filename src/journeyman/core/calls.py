@@ -39,8 +39,8 @@ class MissingSecretError(KeyError):
 
 
 def _from_environment(names: Collection[str]) -> dict[str, str]:
-    found = {k.removeprefix(SECRET_PREFIX): v for k, v in os.environ.items() if k.startswith(SECRET_PREFIX)}
-    return {name: found[name] for name in names if name in found} if names else found
+    known = {k.removeprefix(SECRET_PREFIX): v for k, v in os.environ.items() if k.startswith(SECRET_PREFIX)}
+    return {name: known[name] for name in names if name in known} if names else known
 
 
 class Secrets(Mapping[str, str]):

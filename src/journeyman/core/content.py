@@ -107,11 +107,11 @@ class Medium(Entity):
     @classmethod
     def from_url(cls, url: str, *, name: str = "") -> Self:
         """Of a ``data:`` address, which holds the bytes. Others are refused: nothing is fetched from anywhere."""
-        found = _DATA_URL.match(url)
-        if found is None or not found[3]:
+        match = _DATA_URL.match(url)
+        if match is None or not match[3]:
             rule = "must be a 'data:' address in base64, which holds the bytes: nothing is fetched from elsewhere"
             raise cls._refused("url", f"{rule}, got {one_line(url, most=60)!r}")
-        return cls.from_base64(url[found.end() :], mime_type=found[1], name=name)
+        return cls.from_base64(url[match.end() :], mime_type=match[1], name=name)
 
     @classmethod
     def _made(cls, data: Bytes, text: str, said: str, name: str) -> Self:

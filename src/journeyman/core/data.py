@@ -72,10 +72,10 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 def iso_time(seconds: float) -> str:
     """A time in seconds since 1970 as ISO 8601, in UTC. Never a later one: what is asked for since then is in it."""
-    found = _EPOCH + timedelta(microseconds=math.floor(seconds * 1e6))
-    if found.timestamp() > seconds:  # the product was rounded up
-        found -= timedelta(microseconds=1)
-    return found.isoformat().replace("+00:00", "Z")
+    moment = _EPOCH + timedelta(microseconds=math.floor(seconds * 1e6))
+    if moment.timestamp() > seconds:  # the product was rounded up
+        moment -= timedelta(microseconds=1)
+    return moment.isoformat().replace("+00:00", "Z")
 
 
 def _seconds(value: Any) -> Any:
@@ -429,12 +429,12 @@ _TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 
 def too_many(text: bytes, *, containers: int, values: int) -> str | None:
     """What a JSON text has too many of; brackets and commas inside of texts do not count."""
-    found = _counted(text)
-    if found[0] > containers or found[1] > values:
-        found = _counted(_TEXT.sub(b"", text))
-    if found[0] > containers:
+    counts = _counted(text)
+    if counts[0] > containers or counts[1] > values:
+        counts = _counted(_TEXT.sub(b"", text))
+    if counts[0] > containers:
         return f"{containers:,} lists and objects"
-    return f"{values:,} values" if found[1] > values else None
+    return f"{values:,} values" if counts[1] > values else None
 
 
 def _counted(text: bytes) -> tuple[int, int]:

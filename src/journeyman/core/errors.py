@@ -88,9 +88,9 @@ class ToolDefinitionError(JourneymanError):
 
     @classmethod
     def of_fields(cls, where: str, problems: Iterable[tuple[str, str]]) -> Self:
-        found = tuple(problems)
-        error = cls(f"{where}: {problem_text(found)}")
-        error.problems = found
+        listed = tuple(problems)
+        error = cls(f"{where}: {problem_text(listed)}")
+        error.problems = listed
         return error
 
 
@@ -242,26 +242,26 @@ def validation_problems(
         return [(whole, f"{error.error_count():,} values break their rules")]
     errors = error.errors(include_url=False, include_context=False)
     problems = []
-    for found in errors[:_MOST_PROBLEMS]:
-        steps = ".".join(str(step)[:_LONGEST_VALUE] for step in found["loc"])
+    for wrong in errors[:_MOST_PROBLEMS]:
+        steps = ".".join(str(step)[:_LONGEST_VALUE] for step in wrong["loc"])
         path = re.sub(r"\.(\d+)(?=\.|$)", r"[\1]", steps) or whole
-        if found["type"] in ("missing", "missing_argument"):
+        if wrong["type"] in ("missing", "missing_argument"):
             rule = "missing (required)"
-        elif found["type"] == "extra_forbidden":
-            rule = unknown if len(found["loc"]) == 1 else "unknown field"
-        elif found["type"] == "value_error" and not found["loc"]:
-            rule = _rule(found["msg"])  # it is about several fields, and names what it is about
+        elif wrong["type"] == "extra_forbidden":
+            rule = unknown if len(wrong["loc"]) == 1 else "unknown field"
+        elif wrong["type"] == "value_error" and not wrong["loc"]:
+            rule = _rule(wrong["msg"])  # it is about several fields, and names what it is about
         else:
-            rule = broken_rule(found)
+            rule = broken_rule(wrong)
         problems.append((path, rule.removeprefix(f"{path}: ")))  # a rule of ours may name its field
     if len(errors) > _MOST_PROBLEMS:
         problems.append(("", f"and {len(errors) - _MOST_PROBLEMS} more"))
     return problems
 
 
-def broken_rule(found: Mapping[str, Any]) -> str:
+def broken_rule(wrong: Mapping[str, Any]) -> str:
     """What one of pydantic's errors says, with the value that broke the rule."""
-    return f"{_rule(found['msg'])}, got {shortened_json(found['input'])}"
+    return f"{_rule(wrong['msg'])}, got {shortened_json(wrong['input'])}"
 
 
 def problem_text(problems: Iterable[tuple[str, str]]) -> str:

@@ -320,8 +320,8 @@ class ToolCallingStrategy(PlaybookBullet):
 
     @property
     def index_metadata(self) -> dict[str, Any]:
-        found = {"has_tool_sequence": True, "tool_count": len(self.tool_sequence)}
-        return {**super().index_metadata, **found, "success_rate": self.tool_success_rate}
+        sequence = {"has_tool_sequence": True, "tool_count": len(self.tool_sequence)}
+        return {**super().index_metadata, **sequence, "success_rate": self.tool_success_rate}
 
 
 METADATA = ("has_tool_sequence", "domain", "tool_count", "success_rate")

@@ -34,11 +34,11 @@ PrincipalFilter: TypeAlias = str | Literal[_Any.PRINCIPAL] | None
 
 def check_permissions(values: Iterable[str]) -> frozenset[str]:
     """Permissions look like ``orders:write``; a holder may have ``orders:*`` or ``*``."""
-    found = frozenset(values)
-    for value in sorted(found):
+    permissions = frozenset(values)
+    for value in sorted(permissions):
         if not PERMISSION.fullmatch(value):
             raise ValueError(f"permission {value!r} is not well-formed; write it like 'orders:write' or 'orders:*'")
-    return found
+    return permissions
 
 
 Permissions = Annotated[frozenset[str], AfterValidator(check_permissions)]
@@ -210,11 +210,11 @@ class BreakerRule(Entity):
 
 def check_reads(values: Iterable[str]) -> tuple[str, ...]:
     """What a tool reads: ``untrusted`` (others write it), ``private`` (the principal's), ``private:NAME`` (both)."""
-    found = tuple(values)
-    for value in found:
+    labels = tuple(values)
+    for value in labels:
         if value not in ("untrusted", "private") and not (value.startswith("private:") and value[8:].strip()):
             raise ValueError(f"reads: {value!r} is none of 'untrusted', 'private' and 'private:NAME'")
-    return found
+    return labels
 
 
 def listed(value: Any) -> Any:
@@ -289,18 +289,18 @@ class Policy(Entity):
 
     def limits_of(self, tool_name: str, category: str, principal_id: str | None) -> dict[str, RateLimit]:
         """Every rate limit that holds for a call, by the name of its bucket. Names of tools hold no line breaks."""
-        found: dict[str, RateLimit] = {}
+        limits: dict[str, RateLimit] = {}
         if self.rate_limits and (limit := for_tool(self.rate_limits, tool_name)) is not None:
-            found[_bucket(tool_name, limit, principal_id)] = limit
+            limits[_bucket(tool_name, limit, principal_id)] = limit
         if self.category_rate_limits and (limit := self.category_rate_limits.get(category)) is not None:
-            found[_bucket(f"\ncategory\n{category}", limit, principal_id)] = limit
+            limits[_bucket(f"\ncategory\n{category}", limit, principal_id)] = limit
         if self.principal_rate_limit is not None or self.principal_rate_limits:
             own = self.principal_rate_limits.get(principal_id or "", self.principal_rate_limit)
             if own is not None:
-                found[f"\nprincipal\n{principal_id or ''}"] = own
+                limits[f"\nprincipal\n{principal_id or ''}"] = own
         if self.overall_rate_limit is not None:
-            found["\nall"] = self.overall_rate_limit
-        return found
+            limits["\nall"] = self.overall_rate_limit
+        return limits
 
 
 def is_pattern(name: str) -> bool:

@@ -80,24 +80,24 @@ def packaged_json(package: str, file: str) -> Any:
 @cache
 def _sections(package: str, file: str) -> dict[str, list[str]]:
     """The parts of a data file: ``[verbs]`` begins one, ``#`` a line that says something about it."""
-    found: dict[str, list[str]] = {}
+    sections: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in packaged_text(package, file).splitlines():
         if name := _SECTION.fullmatch(line):
-            lines = found[name[1]] = []
+            lines = sections[name[1]] = []
         elif not line.startswith("#"):
             lines.append(line)
-    return found
+    return sections
 
 
 @cache
 def word_lists(package: str, *files: str) -> dict[str, frozenset[str]]:
     """The lists of words in data files; what has the same name in several, e.g. of several languages, is one list."""
-    found: dict[str, frozenset[str]] = {}
+    lists: dict[str, frozenset[str]] = {}
     for file in files:
         for name, lines in _sections(package, file).items():
-            found[name] = found.get(name, frozenset()).union(" ".join(lines).split())
-    return found
+            lists[name] = lists.get(name, frozenset()).union(" ".join(lines).split())
+    return lists
 
 
 @cache
@@ -121,11 +121,11 @@ class _Attributes(Generic[T]):
         self._place = package, *files
 
     def __getattr__(self, name: str) -> T:
-        found: dict[str, T] = self._read(*self._place)
-        if name not in found:
+        lists: dict[str, T] = self._read(*self._place)
+        if name not in lists:
             raise AttributeError(f"{self._place[1]} of {self._place[0]} has no list {name!r}")
-        vars(self).update(found)
-        return found[name]
+        vars(self).update(lists)
+        return lists[name]
 
 
 class WordLists(_Attributes[frozenset[str]]):

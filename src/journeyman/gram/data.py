@@ -184,7 +184,7 @@ class Source:
 
     @cached_property
     def _lines(self) -> list[int]:
-        return [0, *(found.end() for found in re.finditer(b"\n", self.encoded))]
+        return [0, *(match.end() for match in re.finditer(b"\n", self.encoded))]
 
     def position(self, at: int) -> tuple[int, int]:
         """The line and the column of an offset, for people: both count from 1."""

@@ -62,9 +62,9 @@ def agents_document(agents: Sequence[Described]) -> data.Document:
         for item in agent.tools:
             uses.setdefault(item.name, []).append(item)
     shared = {
-        name: found[0]
-        for name, found in uses.items()
-        if len(found) > 1 and all(each == found[0] for each in found) and not data.awkward(name)
+        name: same[0]
+        for name, same in uses.items()
+        if len(same) > 1 and all(each == same[0] for each in same) and not data.awkward(name)
     }
     elements: list[data.Element] = []
     for agent in agents:
@@ -152,23 +152,23 @@ class Reader(Generic[A]):
         made = [agent for pattern in self._agents if (agent := self._attempt(self._agent, pattern)) is not None]
         self._all_tools()
         if not made and not self._faults:
-            found = f"; there are {', '.join(map(repr, self._labels))}" if self._labels else ""
-            self._note(0, f"no agent is described here{found}", '[name:Agent {instruction: "…"} | tools]')
+            hint = f"; there are {', '.join(map(repr, self._labels))}" if self._labels else ""
+            self._note(0, f"no agent is described here{hint}", '[name:Agent {instruction: "…"} | tools]')
         self._raise()
         return made
 
     def tools(self) -> list[ToolSpecification]:
         """All tools of the document, each once; equal ones of several agents count as one."""
-        found: list[ToolSpecification] = []
+        tools: list[ToolSpecification] = []
         for item in self._all_tools():
-            if item not in found:
-                found.append(item)
-        twice = _repeated(item.name for item in found)
+            if item not in tools:
+                tools.append(item)
+        twice = _repeated(item.name for item in tools)
         if twice and not self._faults:
             names = ", ".join(map(repr, twice))
             self._note(0, f"several agents have different tools of one name: {names}", "a name for each")
         self._raise()
-        return found
+        return tools
 
     def _all_tools(self) -> list[ToolSpecification]:
         for name in _repeated(_name(item) for item in self._beside):
@@ -193,15 +193,15 @@ class Reader(Generic[A]):
             self._note(element.at, "this is no tool", "[name:Tool {…} | signature], or a tool's identifier")
             return None
         name = str(element.identifier)
-        found = [item for item in self._beside if _name(item) == name]
-        found = found or [item for item in self._inside if _name(item) == name]
-        if not found:
+        named = [item for item in self._beside if _name(item) == name]
+        named = named or [item for item in self._inside if _name(item) == name]
+        if not named:
             known = [_name(item) or "" for item in (*self._beside, *self._inside)]
             near = get_close_matches(name, known)
             hint = f" (nearest: {', '.join(near)})" if near else ""
             self._note(element.at, f"no tool {name!r} is described here{hint}", "a tool's identifier")
             return None
-        tools = [self._tool(item) for item in found]
+        tools = [self._tool(item) for item in named]
         if any(item != tools[0] for item in tools):
             self._note(element.at, f"agents have different tools called {name!r}", "one, described beside the agents")
             return None

@@ -111,16 +111,16 @@ class Lowering:
 
     def _elements(self, depth: int) -> list[data.Inner]:
         kind = self._kind
-        found: list[data.Inner] = []
+        inner: list[data.Inner] = []
         end = 0
         for node in self._children(comments=True):
             number = node.kind_id
             if number == kind.comment:
-                self._note(node, found, end)
+                self._note(node, inner, end)
             elif node.is_named:
-                found.append(self._reference(node) if number == kind.pattern_reference else self._element(node, depth))
+                inner.append(self._reference(node) if number == kind.pattern_reference else self._element(node, depth))
                 end = node.end_byte
-        return found
+        return inner
 
     def _reference(self, node: Node) -> data.Reference:
         self._cursor.goto_first_child()
@@ -201,7 +201,7 @@ class Lowering:
 
     def _record(self, entry: int) -> tuple[data.Property, ...]:
         cursor = self._cursor
-        found: list[data.Property] = []
+        properties: list[data.Property] = []
         for node in self._children():
             if node.kind_id == entry:
                 cursor.goto_first_child()
@@ -209,8 +209,8 @@ class Lowering:
                 colon = self._next()
                 value = self._value(self._next())
                 cursor.goto_parent()
-                found.append(data.Property(name, value, colon.end_byte - colon.start_byte == 2, node.start_byte))
-        return tuple(found)
+                properties.append(data.Property(name, value, colon.end_byte - colon.start_byte == 2, node.start_byte))
+        return tuple(properties)
 
     def _identifier(self, node: Node) -> data.Identifier:
         return int(self._digits(node)) if node.kind_id == self._kind.integer else self._name(node)

@@ -74,9 +74,9 @@ def parse(text: str, *, file: str | None = None) -> Document:
     pages = _Pages(source.encoded)
     tree = Parser(language).parse(pages.read)
     if tree.root_node.has_error or pages.withheld:
-        found = _faults(tree, language, source) or [Fault(1, 1, "a text that takes too long to read", "less of it")]
+        faults = _faults(tree, language, source) or [Fault(1, 1, "a text that takes too long to read", "less of it")]
         # what follows the first error may only seem wrong where the rest was withheld
-        raise GramSyntaxError(found[:1] if pages.withheld else found, file=file)
+        raise GramSyntaxError(faults[:1] if pages.withheld else faults, file=file)
     return Lowering(tree.walk(), kinds, source).document()
 
 
@@ -149,14 +149,14 @@ def _source(text: str, file: str | None) -> Source:
 
 def _faults(tree: Tree, language: Language, source: Source) -> list[Fault]:
     """Everything that is wrong, in the order of the text; at most ``MOST_FAULTS``."""
-    found: dict[int, Fault] = {}
+    faults: dict[int, Fault] = {}
     for node in _broken(tree):
         place, expected = _place(node, language)
-        if place not in found:
-            found[place] = _fault(place, expected, source)
-        if len(found) == MOST_FAULTS:
+        if place not in faults:
+            faults[place] = _fault(place, expected, source)
+        if len(faults) == MOST_FAULTS:
             break
-    return [found[place] for place in sorted(found)]
+    return [faults[place] for place in sorted(faults)]
 
 
 def _broken(tree: Tree) -> Iterator[Node]:
@@ -247,8 +247,8 @@ def _expected(language: Language, state: int, unfit: frozenset[str]) -> list[str
     names = {name for name in iterator.names() if name not in unfit}
     if "true" in names:
         names = {"a value", *(names & _STRUCTURE)}
-    found = (_READABLE.get(name) or (repr(name) if name in _PUNCTUATION else None) for name in names)
-    return sorted({name for name in found if name is not None})
+    readable = (_READABLE.get(name) or (repr(name) if name in _PUNCTUATION else None) for name in names)
+    return sorted({name for name in readable if name is not None})
 
 
 def _fault(place: int, expected: list[str], source: Source) -> Fault:
@@ -256,11 +256,11 @@ def _fault(place: int, expected: list[str], source: Source) -> Fault:
     if not words and not source.encoded[place:].strip():
         place = min(place, len(source.encoded.rstrip()))
     if not words:
-        found = "the text ends here"
+        what = "the text ends here"
     elif source.encoded[place : place + 1].isspace():
-        found = "something is missing"
+        what = "something is missing"
     else:
         word = words[0]
-        found = f"found {word if len(word) <= _LONGEST else word[:_LONGEST] + '…'!r}"
+        what = f"found {word if len(word) <= _LONGEST else word[:_LONGEST] + '…'!r}"
     *first, last = expected or [_AT_LEAST[""]]
-    return source.fault(place, found, f"{', '.join(first)} or {last}" if first else last)
+    return source.fault(place, what, f"{', '.join(first)} or {last}" if first else last)

@@ -82,11 +82,11 @@ def _expanded(schema: Any, root: Any, known: dict[str, int]) -> int:
 
 def target(root: Any, reference: str) -> Any:
     """What a reference inside the schema leads to; None where that is nothing, or has a name of its own."""
-    found = root
+    place = root
     for step in reference.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(found, list) and name.isdecimal() and int(name) < len(found):
-            found = found[int(name)]
+        if isinstance(place, list) and name.isdecimal() and int(name) < len(place):
+            place = place[int(name)]
         else:
-            found = found.get(name) if isinstance(found, dict) else None
-    return found
+            place = place.get(name) if isinstance(place, dict) else None
+    return place

@@ -134,14 +134,14 @@ def worked(
     imitation, made, private = Imitation(dates, names, own=own), dict[str, Any](), list[str]()
     for given, call in zip(arguments, shown.calls, strict=False):
         for name, value in given.items():
-            found = isinstance(call.sources.get(name), ResultField)
+            from_result = isinstance(call.sources.get(name), ResultField)
             for _, leaf in leaves(value):
                 key = written(leaf)
                 if key not in names or key in made:
                     continue
-                chosen = isinstance(leaf, str) and not found and is_choice(name, leaf)
+                chosen = isinstance(leaf, str) and not from_result and is_choice(name, leaf)
                 kept = chosen or (key in texts and key not in dates)
-                made[key] = leaf if kept else imitation.of(leaf, name, secret=found)
+                made[key] = leaf if kept else imitation.of(leaf, name, secret=from_result)
                 if not kept and key not in texts and len(key) > 2:  # a day may be right for the next request, too
                     private.append(written(made[key]))
     text, marks = request, dict[str, str]()
@@ -331,9 +331,9 @@ def _reckoned(examples: Sequence[WorkedExample], at: int, name: str, request: st
 
 def _named_days(text: str, year: str) -> list[tuple[str, str]]:
     """The days that a text names in words, each under how it does: the first or last of the only month, or by order."""
-    named = [(int(found[1]), _month(found[2])) for found in _SPELLED_DAY.finditer(text)]
+    named = [(int(match[1]), _month(match[2])) for match in _SPELLED_DAY.finditer(text)]
     days = [(str(at), f"{year}-{month:02d}-{day:02d}") for at, (day, month) in enumerate(named, start=1)]
-    if len(months := {_month(found[0]) for found in re.finditer(_MONTH_NAME, text, re.IGNORECASE)}) == 1:
+    if len(months := {_month(match[0]) for match in re.finditer(_MONTH_NAME, text, re.IGNORECASE)}) == 1:
         [month] = months
         last = calendar.monthrange(int(year or 2001), month)[1]
         days += [("first", f"{year}-{month:02d}-01"), ("last", f"{year}-{month:02d}-{last}")]
@@ -349,7 +349,7 @@ def _form(value: Any, request: str) -> tuple[str, ...] | None:
     text = written(value)
     if not stands_in(request, text):
         return None
-    if any(found[1] == text for found in _QUOTED.finditer(request)):
+    if any(match[1] == text for match in _QUOTED.finditer(request)):
         return "0quoted", ""
     if _DAY.fullmatch(text):
         return "1date", ""
@@ -364,14 +364,14 @@ def _candidates(form: tuple[str, ...], text: str) -> list[tuple[str, Any]]:
     """What in a text has a form, in its order, each with its value."""
     match form:
         case ("0quoted", _):
-            return [(found[0], found[1].strip()) for found in _QUOTED.finditer(text)]
+            return [(match[0], match[1].strip()) for match in _QUOTED.finditer(text)]
         case ("1date", _):
-            return [(found[0], found[0]) for found in _DAY.finditer(text)]
+            return [(match[0], match[0]) for match in _DAY.finditer(text)]
         case ("3number", _):
-            numbers = (found[0] for found in re.finditer(r"(?<![\w:/.-])\d+(?:\.\d+)?(?![\w:/-])", text))
+            numbers = (match[0] for match in re.finditer(r"(?<![\w:/.-])\d+(?:\.\d+)?(?![\w:/-])", text))
             return [(number, float(number) if "." in number else int(number)) for number in numbers]
         case ("2shape", wanted):
-            marked = [found[0].rstrip(".,:;") for found in _NUMBERED.finditer(text)]
+            marked = [match[0].rstrip(".,:;") for match in _NUMBERED.finditer(text)]
             shape = {item: re.sub(r"[^\W\d_]", "a", re.sub(r"\d", "0", item.casefold())) for item in marked}
             return [(item, item) for item in marked if wanted in ("", shape[item])]
     return [(name, name) for name in _names(text, int(form[1] or 0))]
@@ -380,9 +380,9 @@ def _candidates(form: tuple[str, ...], text: str) -> list[tuple[str, Any]]:
 def _names(text: str, size: int) -> list[str]:
     """Names of so many words in a text; what only begins a sentence is none of one."""
     names = []
-    for found in _NAME.finditer(text):
-        parts = found[0].split()
-        begins = not text[: found.start()].rstrip() or text[: found.start()].rstrip()[-1] in ".!?:-"
+    for match in _NAME.finditer(text):
+        parts = match[0].split()
+        begins = not text[: match.start()].rstrip() or text[: match.start()].rstrip()[-1] in ".!?:-"
         if begins and (len(parts) > (size or 2) or (len(parts) == 1 and size != 1)):
             parts = parts[1:]
         parts = [part for part in parts if part.casefold() not in listed.week]

@@ -527,8 +527,8 @@ def _fitting(where: Mapping[str, Any]) -> Callable[[ToolCallingStrategy], bool]:
     return fits
 
 
-def _forms_alike(found: Ranked, text: str) -> float:
-    held = (item.demonstration for item in found.kin)
+def _forms_alike(ranked: Ranked, text: str) -> float:
+    held = (item.demonstration for item in ranked.kin)
     alike = forms_alike([example for shown in held if shown is not None for example in shown.examples], text)
     return UNKNOWN_FORMS if alike is None else alike
 

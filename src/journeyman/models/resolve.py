@@ -87,10 +87,10 @@ def model_from_name(model: str | ModelSettings) -> Model:
 def _from_environment(text: str) -> str:
     """A text with what ``${NAME}`` stands for."""
 
-    def value(found: re.Match[str]) -> str:
-        if not (known := os.environ.get(found[1], "")):
+    def value(match: re.Match[str]) -> str:
+        if not (known := os.environ.get(match[1], "")):
             raise ConfigurationError(
-                f"the environment variable {found[1]}, which the model's settings name, is not set"
+                f"the environment variable {match[1]}, which the model's settings name, is not set"
             )
         return known
 

@@ -213,8 +213,8 @@ class _Words:
             while at >= 0:
                 # A word, or a part of one that begins with a capital, as in an identifier.
                 if not lowered[at - 1 : at].isalpha() or text[at].isupper():
-                    found = WORD.match(text, at)
-                    if found is not None and stem(found[0].casefold()) == base:
+                    word = WORD.match(text, at)
+                    if word is not None and stem(word[0].casefold()) == base:
                         return True
                 at = lowered.find(begins, at + 1)
         return False
@@ -230,7 +230,7 @@ def _action(name: str) -> tuple[bool, frozenset[str], tuple[str, ...]]:
     """What a tool does by its name: whether that is a known change, the stems of its verbs, and what it is done to."""
     named = [stem(word) for word in words(name)]
     groups = (lists.pay, lists.send, lists.create, lists.update, lists.delete, lists.share, lists.run)
-    own = next((found for word in named if (found := [group for group in groups if word in _stems(group)])), [])
+    own = next((belongs for word in named if (belongs := [group for group in groups if word in _stems(group)])), [])
     verbs = frozenset[str]().union(*map(_stems, own)) or frozenset(named)
     return bool(own), verbs, tuple(word for word in named if len(word) > 2 and not (own and word in verbs))
 
@@ -473,7 +473,7 @@ class Flow:
         given = [text for _, text in leaves(record.arguments) if isinstance(text, str)]
         if not given or not all(map(self.person.has, given)):
             return False
-        return {found.casefold() for found in shape.findall(written(record.result))} == {value.casefold()}
+        return {address.casefold() for address in shape.findall(written(record.result))} == {value.casefold()}
 
     def _naming(self, rows: Sequence[Any]) -> list[int]:
         """Which rows have somebody in them whom the person names by a part of their name; only one may be meant."""
@@ -517,15 +517,15 @@ class Flow:
             self.speak_of(lists.looked_up) or (self.speak_of(lists.found) and self.speak_of(lists.details))
         ):
             return None
-        if any(not _is_file(found) for text in self.person.texts for found in shape.findall(text)):
+        if any(not _is_file(piece) for text in self.person.texts for piece in shape.findall(text)):
             return None
         for record in self.ledger.records.values():
             if not record.success or not self.named(record):
                 continue
             text = written(record.shown)[:LONGEST_READ]
-            if {found.casefold() for found in shape.findall(text)} != {value.casefold()}:
+            if {piece.casefold() for piece in shape.findall(text)} != {value.casefold()}:
                 continue
-            amounts = {plain(found) for found in _AMOUNT.findall(text)}
+            amounts = {plain(piece) for piece in _AMOUNT.findall(text)}
             unsaid = [number for number in map(plain, numbers) if not self.person.has(number)]
             if not unsaid or amounts == set(unsaid):
                 return text
@@ -707,8 +707,8 @@ class _Call:
         if free:
             return self._free(path, text)
         numbers = [written(value) for _, name, _, value in self._all if _is_number(value) and not refers(name)]
-        if (found := flow.looked_up(text, numbers)) is not None:
-            self._looked_up = found
+        if (looked_up := flow.looked_up(text, numbers)) is not None:
+            self._looked_up = looked_up
             return None
         if source := flow.where(text):
             return Doubt(path, f"{path} '{_short(text)}' stands in {source}, not in your request", source, text)
@@ -737,13 +737,13 @@ class _Call:
         """A text in free words may hold others' where the person asked for that; their addresses never."""
         flow = self.flow
         for shape in (*_SHAPES[:3], _BARE_HOST):
-            for found in shape.findall(text):
-                if shape is _BARE_HOST and not flow.foreign.has(found):
+            for piece in shape.findall(text):
+                if shape is _BARE_HOST and not flow.foreign.has(piece):
                     continue
-                if not flow.person.has(found) and not flow.own.has(found):
-                    source = flow.where(found)
+                if not flow.person.has(piece) and not flow.own.has(piece):
+                    source = flow.where(piece)
                     place = f"stands in {source}, not in your request" if source else "is not in your request"
-                    return Doubt(path, f"{path} names '{_short(found)}', which {place}", source, found)
+                    return Doubt(path, f"{path} names '{_short(piece)}', which {place}", source, piece)
         unsaid = [
             (word, base)
             for word in dict.fromkeys(words(text))

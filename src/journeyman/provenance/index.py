@@ -77,12 +77,12 @@ class Index:
         self.read_on()
         latest = -1
         for part in parts:
-            found = self.first.get(part)
-            if found is None and self._long:
-                found = self._search(part)
-            if found is None and (found := self._written_otherwise(part)) is None:
+            first_at = self.first.get(part)
+            if first_at is None and self._long:
+                first_at = self._search(part)
+            if first_at is None and (first_at := self._written_otherwise(part)) is None:
                 return None
-            latest = max(latest, found)
+            latest = max(latest, first_at)
         return None if latest < 0 else latest
 
     def read_on(self) -> None:
@@ -100,12 +100,12 @@ class Index:
         bare = part.strip(_AROUND)
         if not bare:
             return None
-        if bare != part and self._long and (found := self._search(bare)) is not None:
-            return found
+        if bare != part and self._long and (at := self._search(bare)) is not None:
+            return at
         for begin in _BEGINS:
             for end in _ENDS:
-                if (found := self.first.get(f"{begin}{bare}{end}")) is not None:
-                    return found
+                if (at := self.first.get(f"{begin}{bare}{end}")) is not None:
+                    return at
         return None
 
     def _search(self, part: str) -> int | None:

@@ -292,7 +292,7 @@ class Ledger:
             return ()
         properties = None if specification is None else specification.parameters.get("properties")
         schemas = properties if type(properties) is dict else {}
-        found: list[ArgumentSource] = []
+        sources: list[ArgumentSource] = []
         with self._lock:
             if self._conversation is not None and len(self._conversation.messages) > self._messages_read:
                 self._follow(self._conversation)
@@ -300,11 +300,11 @@ class Ledger:
             for name, value in arguments.items():
                 schema, kind = schemas.get(name), type(value)
                 if kind is dict or kind is list:
-                    inner = inner_values(name, schema, value, most=MOST_VALUES - len(found))
-                    found += [self._source(*item) for item in inner]
+                    inner = inner_values(name, schema, value, most=MOST_VALUES - len(sources))
+                    sources += [self._source(*item) for item in inner]
                 elif value is not None:
-                    found.append(self._source(name, name, schema, value))
-        return tuple(found)
+                    sources.append(self._source(name, name, schema, value))
+        return tuple(sources)
 
     def _source(self, path: str, name: str, schema: Any, value: Any) -> ArgumentSource:
         if type(schema) is dict:

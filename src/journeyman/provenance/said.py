@@ -112,13 +112,13 @@ def _verbs(order: list[str]) -> Iterator[str]:
 def _denied(clause: str) -> set[str]:
     """The stems of what a clause says is not to be done."""
     denied = set[str]()
-    for found in _not.finditer(clause):
-        if found["who"]:
+    for match in _not.finditer(clause):
+        if match["who"]:
             continue
-        if found["behind"]:
+        if match["behind"]:
             denied.update(stem(word) for word in words(clause))
         else:
-            denied.update(stem(word) for word in words(clause[found.end() :])[:FORBIDDEN_AFTER])
+            denied.update(stem(word) for word in words(clause[match.end() :])[:FORBIDDEN_AFTER])
     return denied
 
 
@@ -157,8 +157,8 @@ def _figures(text: str) -> Iterator[str]:
             yield str(product)
         if before.casefold() in months or after.casefold() in months:
             continue
-        if (found := _figure.fullmatch(token)) is not None:
-            yield plain(found[1])
+        if (match := _figure.fullmatch(token)) is not None:
+            yield plain(match[1])
 
 
 @lru_cache(maxsize=256)

@@ -71,8 +71,8 @@ def is_metadata(host: str) -> bool:
     name = host.lower().rstrip(".")
     if name in known.metadata_names:
         return True
-    found = _EMBEDDED.search(name) if name.endswith(_SPELLED) else None
-    return found is not None and is_metadata(".".join(found.groups()))
+    match = _EMBEDDED.search(name) if name.endswith(_SPELLED) else None
+    return match is not None and is_metadata(".".join(match.groups()))
 
 
 def is_public(address: Address | str) -> bool:

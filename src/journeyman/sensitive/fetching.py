@@ -83,12 +83,12 @@ class _Guarded(AbstractResolver):
     ) -> list[ResolveResult]:
         if is_metadata(host):
             raise AddressRefusedError(f"{host!r} must not be fetched from")
-        found: Any = await self._inner.resolve(host, port, family)
-        for answer in found:
+        answers: Any = await self._inner.resolve(host, port, family)
+        for answer in answers:
             address = answer["host"]
             if is_metadata(address) or (not self._private and not is_public(address)):
                 raise AddressRefusedError(f"{host!r} leads to an address that must not be fetched from")
-        return list(found)
+        return list(answers)
 
     async def close(self) -> None:
         await self._inner.close()

@@ -37,7 +37,7 @@ def resolve(text: str, environ: Mapping[str, str], *, folder: Path) -> str:
 
 def references(text: str) -> bool:
     """Whether a text stands for something else."""
-    return text.startswith(FILE) or any(found[1] is not None for found in _REFERENCE.finditer(text))
+    return text.startswith(FILE) or any(match[1] is not None for match in _REFERENCE.finditer(text))
 
 
 def literal_secret(name: str, text: str) -> str | None:
@@ -71,8 +71,8 @@ def _password(text: str) -> str | None:
 
 
 def _looked_up(environ: Mapping[str, str], folder: Path) -> Callable[[re.Match[str]], str]:
-    def replaced(found: re.Match[str]) -> str:
-        name = found[1]
+    def replaced(match: re.Match[str]) -> str:
+        name = match[1]
         if name is None:
             return "$"  # of $${
         if name.startswith(FILE):

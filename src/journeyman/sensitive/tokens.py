@@ -78,7 +78,7 @@ def holds_token(text: str) -> bool:
         return True
     if text.replace(" ", "").isalpha():
         return False  # every other shape has digits or signs
-    if any(random_word(found[1]) for found in _PREFIXED.finditer(text)):
+    if any(random_word(match[1]) for match in _PREFIXED.finditer(text)):
         return True
     lower = text.lower()
     if any(name in lower for name in known.telling) and any(map(_is_secret, _LABELLED.finditer(text))):
@@ -171,27 +171,27 @@ def _drawn_by_lot(word: str) -> bool:
     return len(pairs) > 12 and common < len(pairs) * 0.45
 
 
-def _is_secret(found: re.Match[str]) -> bool:
+def _is_secret(match: re.Match[str]) -> bool:
     """Whether what stands under a telling name gives access: no key of a row, and no name that goes on."""
-    word = found[3]
-    if found.string[found.start(3) - 1] in "-_":
+    word = match[3]
+    if match.string[match.start(3) - 1] in "-_":
         word = _TELLING.sub("", word)
         if not _HASH_OR_ID.fullmatch(word) and len(_BETWEEN.split(word)[0]) < 20:
             return False
-    return _drawn_by_lot(word) and known.open_names.isdisjoint(words(found[1] + found[2]))
+    return _drawn_by_lot(word) and known.open_names.isdisjoint(words(match[1] + match[2]))
 
 
-def _is_given(found: re.Match[str]) -> bool:
+def _is_given(match: re.Match[str]) -> bool:
     """Whether a password stands behind its name, and no placeholder, label, or expression of a program."""
-    word = found["value"]
+    word = match["value"]
     if word.lower() in known.no_values or word[0] in "#/." or len(set(word)) < 3:
         return False
-    if not found["quote"] and _EXPRESSION.fullmatch(word):
+    if not match["quote"] and _EXPRESSION.fullmatch(word):
         return False
     if word[1:].isalpha() and word[1:].islower():
-        before = found.string[found.start("value") - 1]
-        return (found["quote"] != "" and found["end"] != "" and word[0].islower()) or (
-            before == "=" and found.string[found.end() : found.end() + 1] in ("", "\n", ";", " ", '"')
+        before = match.string[match.start("value") - 1]
+        return (match["quote"] != "" and match["end"] != "" and word[0].islower()) or (
+            before == "=" and match.string[match.end() : match.end() + 1] in ("", "\n", ";", " ", '"')
         )
     return _is_value(word)
 
@@ -204,7 +204,7 @@ def _is_value(word: str) -> bool:
 def _tokens(text: str) -> Iterator[tuple[int, int]]:
     """Where tokens stand. What follows a letter or a digit is part of another word."""
     if "\x1b" in text:
-        text = _COLOUR.sub(lambda found: " " * len(found[0]), text)
+        text = _COLOUR.sub(lambda match: " " * len(match[0]), text)
     places = 0
     for prefix, rest in _at_prefix().items():
         at = text.find(prefix)
@@ -215,9 +215,9 @@ def _tokens(text: str) -> Iterator[tuple[int, int]]:
                 if places > _MOST_PLACES:
                     yield at, len(text)
                     return
-                if found := rest.match(text, begin):
+                if match := rest.match(text, begin):
                     # The shape says from where on it surely is one; it goes on as long as its letters do.
-                    end = found.end()
+                    end = match.end()
                     while end < len(text) and end - at < _LONGEST and text[end] in _CONTINUED:
                         end += 1
                     if prefix not in known.common or _drawn(text[begin:end]):
@@ -245,7 +245,7 @@ def bare_url(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], "/".join(steps), "", ""))
 
 
-def _masked(found: str) -> str:
+def _masked(secret: str) -> str:
     return MASK
 
 

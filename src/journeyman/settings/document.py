@@ -69,10 +69,10 @@ def read_document(text: str) -> Document:
 
 def _composed(text: str) -> Any:
     """The nodes of a text. An alias is the node it names, which is written out later, within a budget."""
-    if (found := yaml.reader.Reader.NON_PRINTABLE.search(text)) is not None:
-        line = text.count("\n", 0, found.start()) + 1
-        column = found.start() - text.rfind("\n", 0, found.start())
-        raise DocumentError(f"the character {found[0]!r} cannot stand in YAML", Position(line, column))
+    if (match := yaml.reader.Reader.NON_PRINTABLE.search(text)) is not None:
+        line = text.count("\n", 0, match.start()) + 1
+        column = match.start() - text.rfind("\n", 0, match.start())
+        raise DocumentError(f"the character {match[0]!r} cannot stand in YAML", Position(line, column))
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # written in C, where it was built so
     try:
         _check(yaml.parse(text, Loader=loader))
@@ -154,17 +154,17 @@ class _Values:
             raise DocumentError(f"nested more than {MOST_DEPTH} levels deep", position)
         if isinstance(node, yaml.SequenceNode):
             return [self.read(item, (*key, number)) for number, item in enumerate(node.value)]
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for name, place, value in self._pairs(node, key, 0):
             below = _position(value.start_mark)
             given = isinstance(value, yaml.ScalarNode) and _content(value) is not None and below.line > place.line
             self._document.positions[(*key, name)] = below if given else place
-            found[name] = self.read(value, (*key, name))
-        return found
+            values[name] = self.read(value, (*key, name))
+        return values
 
     def _pairs(self, node: Any, key: Key, merges: int) -> list[tuple[str, Position, Any]]:
         """Names and what stands under them; with ``<<`` those of other mappings, where they are not given here."""
-        found: dict[str, tuple[str, Position, Any]] = {}
+        pairs: dict[str, tuple[str, Position, Any]] = {}
         merged: list[Any] = []
         for name_node, value in node.value:
             place = _position(name_node.start_mark)
@@ -174,19 +174,19 @@ class _Values:
             elif not isinstance(name, str):
                 shown = str(name).lower() if isinstance(name_node, yaml.ScalarNode) else "it"
                 self._note(place, key, f"a key is a text; put {shown} in quotes")
-            elif name in found:
-                line = found[name][1].line
+            elif name in pairs:
+                line = pairs[name][1].line
                 self._note(place, (*key, name), f"stands here twice; the first is in line {line}")
             else:
-                found[name] = (name, place, value)
+                pairs[name] = (name, place, value)
         for other in merged:
             self._made += 1
             if not isinstance(other, yaml.MappingNode) or merges > MOST_DEPTH or self._made > MOST_NODES:
                 raise DocumentError(f"'{_MERGE}' takes an alias of other keys and values", _position(other.start_mark))
             for pair in self._pairs(other, key, merges + 1):
                 self._made += 1
-                found.setdefault(pair[0], pair)
-        return list(found.values())
+                pairs.setdefault(pair[0], pair)
+        return list(pairs.values())
 
     def _note(self, position: Position, key: Key, message: str) -> None:
         self._document.problems.append((position, key, message))

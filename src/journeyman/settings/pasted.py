@@ -34,8 +34,8 @@ def servers_in(document: Any) -> dict[str, Any]:
         place = document
         for step in path:
             place = place.get(step) if isinstance(place, Mapping) else None
-        if isinstance(place, Mapping) and isinstance(found := place.get(name), Mapping):
-            return {str(server): entry_of(item) for server, item in found.items()}
+        if isinstance(place, Mapping) and isinstance(servers := place.get(name), Mapping):
+            return {str(server): entry_of(item) for server, item in servers.items()}
     return {}
 
 

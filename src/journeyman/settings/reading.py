@@ -40,14 +40,14 @@ def json_schema() -> dict[str, Any]:
 
 def is_secret(key: Key) -> bool:
     """Whether what stands there may stand for a secret."""
-    return any(SECRET_MARK in found for found in _schemas_at(key))
+    return any(SECRET_MARK in schema for schema in _schemas_at(key))
 
 
 def _schemas_at(key: Key) -> list[dict[str, Any]]:
-    found = list(_choices(json_schema()))
+    schemas = list(_choices(json_schema()))
     for step in key:
-        found = [choice for outer in found for inner in _schemas_below(outer, step) for choice in _choices(inner)]
-    return found
+        schemas = [choice for outer in schemas for inner in _schemas_below(outer, step) for choice in _choices(inner)]
+    return schemas
 
 
 def _schemas_below(schema: dict[str, Any], step: str | int) -> Iterator[dict[str, Any]]:
@@ -195,8 +195,8 @@ def examine(
         environ=environ,
     )
     unknown = [key for key, message in wrong if key and message.startswith("unknown key")]
-    found = _secrets(values, blank)
-    wrong += [(key, why) for key, why in found if not any(key[: len(above)] == above for above in unknown)]
+    written_out = _secrets(values, blank)
+    wrong += [(key, why) for key, why in written_out if not any(key[: len(above)] == above for above in unknown)]
     problems = [Problem(_at(file, position), key_text(key), message) for position, key, message in document.problems]
     problems += [blank.problem(key, message) for key, message in wrong]
     return (blank if settings is not None else None), in_order(blank, problems)
@@ -248,15 +248,15 @@ def _validated(values: Any) -> tuple[Settings | None, list[tuple[Key, str]]]:
         try:
             return Settings.model_validate(values), problems
         except ValidationError as error:
-            found = list(_problems(error, values))
+            wrong = list(_problems(error, values))
         # What only comes of a value that was taken away is no problem of its own.
         known = [key for key, _ in problems]
-        problems += [(key, why) for key, why in found if not any(other[: len(key)] == key for other in known)]
+        problems += [(key, why) for key, why in wrong if not any(other[: len(key)] == key for other in known)]
         before = values
         # From the end: what stands before it in a list keeps its number.
-        for key, _message in sorted(found, key=lambda item: [str(step).rjust(9) for step in item[0]], reverse=True):
+        for key, _message in sorted(wrong, key=lambda item: [str(step).rjust(9) for step in item[0]], reverse=True):
             values = without(values, key)
-        if any(key == ("version",) for key, _ in found):
+        if any(key == ("version",) for key, _ in wrong):
             values = {**values, "version": VERSION}
         if values == before:
             return None, problems
@@ -264,18 +264,18 @@ def _validated(values: Any) -> tuple[Settings | None, list[tuple[Key, str]]]:
 
 
 def _problems(error: ValidationError, values: Any) -> Iterator[tuple[Key, str]]:
-    for found in error.errors(include_url=False, include_input=True):
-        key, kind = _existing(found["loc"], values), found["type"]
+    for wrong in error.errors(include_url=False, include_input=True):
+        key, kind = _existing(wrong["loc"], values), wrong["type"]
         if kind == "missing":
-            name = str(found["loc"][-1])
+            name = str(wrong["loc"][-1])
             write = f": write '{name}: {VERSION}'" if name == "version" else ""
-            above = _existing(found["loc"][:-1], values)
+            above = _existing(wrong["loc"][:-1], values)
             yield (*above, name) if name == "version" else above, f"{name!r} is missing{write}"
         elif kind == "extra_forbidden":
             known = dict.fromkeys(name for above in _schemas_at(key[:-1]) for name in above.get("properties", {}))
             yield key, f"unknown key; {nearest(str(key[-1]), known)}"
         else:
-            yield key, _rule(found, key)
+            yield key, _rule(wrong, key)
 
 
 def _existing(location: tuple[Any, ...], values: Any) -> Key:
@@ -298,14 +298,14 @@ def _existing(location: tuple[Any, ...], values: Any) -> Key:
     return tuple(key)
 
 
-def _rule(found: Any, key: Key) -> str:
-    rule = broken_rule(found)
-    expected = found.get("ctx", {}).get("expected", "")
+def _rule(wrong: Any, key: Key) -> str:
+    rule = broken_rule(wrong)
+    expected = wrong.get("ctx", {}).get("expected", "")
     choices = [part.strip("' ") for part in expected.replace(" or ", ", ").split(",")] if expected else []
-    given = key[-1] if "[key]" in found["loc"] and key else found["input"]
+    given = key[-1] if "[key]" in wrong["loc"] and key else wrong["input"]
     if choices and isinstance(given, str):
         rule += f"; {hint}" if (hint := nearest(given, choices)).startswith("did you mean") else ""
-    value = found["input"]  # which is left out where it may be a secret
+    value = wrong["input"]  # which is left out where it may be a secret
     hidden = isinstance(value, str) and literal_secret(str(key[-1]) if key else "", value) is not None
     if hidden or is_secret(key) or isinstance(value, dict | list):
         return rule.partition(", got ")[0]
@@ -321,7 +321,7 @@ def _secrets(values: Any, loaded: Loaded, key: Key = ()) -> Iterator[tuple[Key, 
     if not isinstance(values, str):
         return
     secret = is_secret(key)
-    late = any(found.get(SECRET_MARK) == LATE for found in _schemas_at(key))  # only one command looks it up
+    late = any(schema.get(SECRET_MARK) == LATE for schema in _schemas_at(key))  # only one command looks it up
     if key not in loaded.origins:
         named = next((str(step) for step in reversed(key) if isinstance(step, str)), "")
         free = late or key[:1] == ("model",) or any(step in _FREE for step in key[:-1])

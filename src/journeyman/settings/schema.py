@@ -517,11 +517,11 @@ class Settings(Section):
     def tool(self, name: str) -> Tool | None:
         """A tool's settings in this environment: its own over those of patterns that it fits, longer ones first."""
         fitting = [key for key in self.tools if key == name or (is_pattern(key) and fnmatchcase(name, key))]
-        found: Tool | None = None
+        merged: Tool | None = None
         for key in sorted(fitting, key=lambda key: (key == name, len(key))):
             said = self.tools[key].in_environment(self.environment)
-            found = said if found is None else found.overridden(said)
-        return found
+            merged = said if merged is None else merged.overridden(said)
+        return merged
 
 
 RESTART = ("store", "agent", "runs", "doors")

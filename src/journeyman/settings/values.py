@@ -28,10 +28,10 @@ def seconds_of(value: Any) -> Any:
     if isinstance(value, bool):
         raise ValueError("must be a duration such as 90s, 30m, 12h or 7d")
     if isinstance(value, str):
-        found = _DURATION.fullmatch(value.strip())
-        if found is None:
+        match = _DURATION.fullmatch(value.strip())
+        if match is None:
             raise ValueError("must be a duration such as 90s, 30m, 12h or 7d, or a number of seconds")
-        return float(found[1]) * _UNITS[found[2]]
+        return float(match[1]) * _UNITS[match[2]]
     return value
 
 
@@ -83,11 +83,11 @@ def _rate(data: Any) -> Any:
             rest = {name: value for name, value in data.items() if name != units[0]}
             return {"calls": data[units[0]], "seconds": _LONG_UNITS[units[0]], **rest}
         return {**data, "seconds": seconds_of(data["seconds"])} if "seconds" in data else data
-    found = _RATE.fullmatch(data.strip()) if isinstance(data, str) else None
-    if found is None:
+    match = _RATE.fullmatch(data.strip()) if isinstance(data, str) else None
+    if match is None:
         raise ValueError("must be a rate such as 20/min, 5/s or 100/10min")
-    seconds = int(found[2] or 1) * _UNITS[found[3][0]]
-    return {"calls": int(found[1]), "seconds": seconds, "per": "principal" if found[4] else "tool"}
+    seconds = int(match[2] or 1) * _UNITS[match[3][0]]
+    return {"calls": int(match[1]), "seconds": seconds, "per": "principal" if match[4] else "tool"}
 
 
 RateText: TypeAlias = Annotated[

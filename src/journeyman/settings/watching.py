@@ -30,10 +30,10 @@ async def contents(path: Path, last: bytes | None) -> AsyncIterator[bytes | None
     seen: State | None = None
     while True:
         if await asyncio.to_thread(_state, path) != seen:
-            found, seen = await _settled(path)
-            if found != last:
-                last = found
-                yield found
+            content, seen = await _settled(path)
+            if content != last:
+                last = content
+                yield content
         await asyncio.sleep(LOOK_SECONDS)
 
 
@@ -58,7 +58,7 @@ def _read(path: Path) -> tuple[bytes | None, State]:
 
 def _state(file: Path | int) -> State:
     try:
-        found = os.stat(file)
+        about = os.stat(file)
     except OSError:
         return ()
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns

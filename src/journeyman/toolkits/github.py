@@ -85,10 +85,10 @@ class PullOrIssue:
 
     @classmethod
     def read(cls, reference: str) -> PullOrIssue | None:
-        found = _SHORT.fullmatch(reference.strip()) or _ADDRESS.fullmatch(reference.strip())
-        if found is None or int(found["number"]) == 0:
+        match = _SHORT.fullmatch(reference.strip()) or _ADDRESS.fullmatch(reference.strip())
+        if match is None or int(match["number"]) == 0:
             return None
-        parts = found.groupdict()
+        parts = match.groupdict()
         is_issue = (parts.get("kind") or "").lower() == "issues"
         return cls(parts["owner"], parts["repository"], int(parts["number"]), is_issue)
 
@@ -115,8 +115,8 @@ class GitHub:
         words = " ".join(query.replace(":", " ").split())  # no qualifiers but ours
         wanted = f"{words} is:pr" + (f" repo:{repository}" if repository else "")
         path = f"/search/issues?q={quote(wanted, safe='')}&per_page={limit}"
-        found = await self._ask(path, about=f"pull requests about {words!r}", has="items", token=token)
-        items = found["items"] if isinstance(found["items"], list) else []
+        answer = await self._ask(path, about=f"pull requests about {words!r}", has="items", token=token)
+        items = answer["items"] if isinstance(answer["items"], list) else []
         kept = ("title", "state", "author", "url", "updated_at")
         summaries = (_summary(item) for item in items[:limit] if isinstance(item, dict))
         return [{name: summary[name] for name in kept} for summary in summaries]
@@ -130,15 +130,15 @@ class GitHub:
         answer = await fetch(url, headers, private=self._private, most=MOST_BYTES, failed=_unreachable)
         if answer.status != 200:
             raise _error(about, answer.status, answer.headers)
-        found = answer.json()
-        if not isinstance(found, dict) or has not in found:
+        content = answer.json()
+        if not isinstance(content, dict) or has not in content:
             raise ToolError(
                 "FETCH_FAILED",
                 f"GitHub's answer about {about} cannot be read",
                 retryable=True,
                 recover_action="Try once more later; go on without it if the task allows that",
             )
-        return found
+        return content
 
 
 def _unreachable(error: Exception) -> ToolError:
@@ -195,21 +195,21 @@ def _error(item: str, status: int, headers: Mapping[str, str]) -> ToolError:
     return ToolError(code, message, retryable, recover, category=category, user_guidance=guidance, retry_after=wait)
 
 
-def _summary(found: dict[str, Any]) -> dict[str, Any]:
+def _summary(item: dict[str, Any]) -> dict[str, Any]:
     """The fields of a pull request or an issue that a model needs."""
-    body = found.get("body") or ""
+    body = item.get("body") or ""
     shown: dict[str, Any] = {
-        "title": found.get("title"),
-        "state": "merged" if found.get("merged") else found.get("state"),
-        "author": (found.get("user") or {}).get("login"),
-        "url": found.get("html_url"),
-        "labels": [label.get("name") for label in found.get("labels") or [] if isinstance(label, dict)],
-        "created_at": found.get("created_at"),
-        "updated_at": found.get("updated_at"),
+        "title": item.get("title"),
+        "state": "merged" if item.get("merged") else item.get("state"),
+        "author": (item.get("user") or {}).get("login"),
+        "url": item.get("html_url"),
+        "labels": [label.get("name") for label in item.get("labels") or [] if isinstance(label, dict)],
+        "created_at": item.get("created_at"),
+        "updated_at": item.get("updated_at"),
         "body": body if len(body) <= LONGEST_BODY else body[:LONGEST_BODY] + "…",
     }
     further = ("draft", "mergeable", "additions", "deletions", "changed_files", "comments")
-    return shown | {name: found[name] for name in further if name in found}
+    return shown | {name: item[name] for name in further if name in item}
 
 
 def github_tools(github: GitHub) -> list[Tool[..., Any]]:
@@ -260,11 +260,11 @@ def github_tools(github: GitHub) -> list[Tool[..., Any]]:
         """
         if repository and not _REPOSITORY.fullmatch(repository):
             raise invalid("INVALID_REFERENCE", f"{repository!r} names no repository", 'Write it as "owner/repository"')
-        found = await github.search(query, repository=repository, limit=limit, token=context.secrets.get(TOKEN))
-        if not found:
+        summaries = await github.search(query, repository=repository, limit=limit, token=context.secrets.get(TOKEN))
+        if not summaries:
             message = f"GitHub knows no pull request about {query!r}"
             raise invalid("GITHUB_NOT_FOUND", message, "Try other words, or ask the user for its address")
-        return {"pr_url": found[0]["url"], "pull_requests": found}
+        return {"pr_url": summaries[0]["url"], "pull_requests": summaries}
 
     return [fetch_github_pr, search_github_pr]
 
@@ -282,10 +282,10 @@ async def _refreshed(attachment: Attachment, github: GitHub, *, token: str | Non
     if item is None:
         message = f"{attachment.reference!r} is no pull request or issue of GitHub, and nothing else is fetched"
         raise invalid("NOT_REFRESHABLE", message, "Tell the user that this attachment is kept as an address only")
-    found = _summary(await github.fetch(item, token=token))
+    summary = _summary(await github.fetch(item, token=token))
     now = moment(SystemClock().time())
-    said = {"title": found.pop("title"), "content": found.pop("body") or None}
-    metadata = {**attachment.metadata, **found, "refreshed_at": now.isoformat()}
+    said = {"title": summary.pop("title"), "content": summary.pop("body") or None}
+    metadata = {**attachment.metadata, **summary, "refreshed_at": now.isoformat()}
     return attachment.model_copy(update={**said, "metadata": metadata, "updated_at": now})
 
 
@@ -315,8 +315,8 @@ def refreshing_tools(service: TaskService, updates: SqlTasks, github: GitHub) ->
             attachment_id: The attachment: its id or, with task_id, its address or words of its title.
             task_id: The task it belongs to: its id, or words of its title.
         """
-        found = await service.attachment_named(attachment_id, task=task_id)
-        fresh = await _refreshed(found, github, token=context.secrets.get(TOKEN))
+        attachment = await service.attachment_named(attachment_id, task=task_id)
+        fresh = await _refreshed(attachment, github, token=context.secrets.get(TOKEN))
         if not await updates.update_attachment(fresh):
             raise attachment_not_found(attachment_id, "it was removed a moment ago")
         return fresh.model_dump(mode="json")

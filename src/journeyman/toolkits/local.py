@@ -87,12 +87,12 @@ class LocalTools:
             raise invalid("NOT_FOUND", f"there is no folder {folder!r}", recover)
         self._check_allowed(start, folder, context)
         files: list[dict[str, Any]] = []
-        for found in self._visible(start):
-            if found is None:
+        for file in self._visible(start):
+            if file is None:
                 continue
             if len(files) == MOST_FILES:
                 return {"files": files, "complete": False}
-            files.append({"path": self._name(found.path), "bytes": found.about.st_size})
+            files.append({"path": self._name(file.path), "bytes": file.about.st_size})
         return {"files": files, "complete": True}
 
     @tool(**_READS, hazard=_asks_for_protected)
@@ -106,9 +106,9 @@ class LocalTools:
         try:
             folder = self._open_folder(place.parent)
             try:
-                found = _found(place, folder)
-                self._check_allowed(place, path, context, found.about)
-                text = _text(found)
+                file = _found(place, folder)
+                self._check_allowed(place, path, context, file.about)
+                text = _text(file)
             finally:
                 os.close(folder)
         except OSError:
@@ -139,19 +139,19 @@ class LocalTools:
         """
         wanted, start = text.casefold(), self._inside(folder)
         self._check_allowed(start, folder, context)
-        found: dict[str, Any] = {"lines": [], "complete": True, "skipped": 0}
+        result: dict[str, Any] = {"lines": [], "complete": True, "skipped": 0}
         for file in self._visible(start):
             if context.cancelled:
                 break
             if file is None or self._protected(file.path, file.about):
-                found["skipped"] += 1
+                result["skipped"] += 1
                 continue
             for number, line in enumerate((_text(file) or "").splitlines(), start=1):
                 if wanted in line.casefold():
-                    if len(found["lines"]) == limit:
-                        return found | {"complete": False}
-                    found["lines"].append({"path": self._name(file.path), "line": number, "text": line.strip()[:300]})
-        return found
+                    if len(result["lines"]) == limit:
+                        return result | {"complete": False}
+                    result["lines"].append({"path": self._name(file.path), "line": number, "text": line.strip()[:300]})
+        return result
 
     @tool(
         **_READS,
@@ -329,13 +329,13 @@ def _is_link(name: str, folder: int) -> bool:
         return False
 
 
-def _text(found: _Found) -> str | None:
+def _text(seen: _Found) -> str | None:
     """A file's text; None where it is too large, not text, or another file than the one that was looked at."""
     try:
-        descriptor = os.open(found.path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=found.folder)
+        descriptor = os.open(seen.path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=seen.folder)
         with os.fdopen(descriptor, "rb") as file:
             about = os.fstat(descriptor)
-            same = os.path.samestat(about, found.about) and about.st_nlink == found.about.st_nlink
+            same = os.path.samestat(about, seen.about) and about.st_nlink == seen.about.st_nlink
             if not same or about.st_size > LARGEST_FILE:
                 return None
             text = file.read(LARGEST_FILE + 1).decode("utf-8")

@@ -82,27 +82,27 @@ def _texts(item: ToolSpecification) -> Iterable[tuple[str, str]]:
 
 
 def specification_mismatches(
-    wanted: ToolSpecification, found: ToolSpecification, *, descriptions: bool = True
+    wanted: ToolSpecification, there: ToolSpecification, *, descriptions: bool = True
 ) -> list[str]:
     """Every difference in description and structure of the schema; the last one shows both sides as signatures."""
     problems = []
-    if descriptions and wanted.description != found.description:
-        problems.append(f"{wanted.name}: descriptions differ: {wanted.description!r} != {found.description!r}")
-    differences = schema_differences(wanted.parameters, found.parameters)
+    if descriptions and wanted.description != there.description:
+        problems.append(f"{wanted.name}: descriptions differ: {wanted.description!r} != {there.description!r}")
+    differences = schema_differences(wanted.parameters, there.parameters)
     problems += [f"{wanted.name}: {line}" for line in differences]
     if differences:
-        problems[-1] += _sides(wanted.parameters, found.parameters)
+        problems[-1] += _sides(wanted.parameters, there.parameters)
     return problems
 
 
-def _sides(wanted: dict[str, Any], found: dict[str, Any]) -> str:
+def _sides(wanted: dict[str, Any], there: dict[str, Any]) -> str:
     """The parameters that differ, as either side has them; nothing where none can be singled out."""
-    names = dict.fromkeys([*_properties(wanted), *_properties(found)])
-    differing = [name for name in names if schema_differences(_one(wanted, name), _one(found, name))]
+    names = dict.fromkeys([*_properties(wanted), *_properties(there)])
+    differing = [name for name in names if schema_differences(_one(wanted, name), _one(there, name))]
     if not differing:
         return ""
     try:
-        sides = {"specification": _written(wanted, differing), "tool": _written(found, differing)}
+        sides = {"specification": _written(wanted, differing), "tool": _written(there, differing)}
     except SignatureError:
         return ""
     return "".join(

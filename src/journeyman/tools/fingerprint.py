@@ -263,10 +263,10 @@ class _Reader:
                 yield from self._held(cell)
         if function.__module__ == self._module:
             for name in sorted(used - changed):
-                found = function.__globals__.get(name)
-                if self._ours(found) or (name.isupper() and isinstance(found, (*_PLAIN, tuple, frozenset))):
+                used_item = function.__globals__.get(name)
+                if self._ours(used_item) or (name.isupper() and isinstance(used_item, (*_PLAIN, tuple, frozenset))):
                     yield name
-                    yield from self.parts(found)
+                    yield from self.parts(used_item)
 
     def _held(self, cell: Any) -> Iterator[str]:
         try:
@@ -275,9 +275,9 @@ class _Reader:
             return
         yield from self.parts(content)
 
-    def _ours(self, found: Any) -> bool:
+    def _ours(self, item: Any) -> bool:
         """Whether it is a function, a class or a tool of the module that the fingerprint is about."""
-        function = getattr(found, "function", found)
+        function = getattr(item, "function", item)
         return isinstance(function, FunctionType | type) and function.__module__ == self._module
 
     def _class(self, kind: type) -> Iterator[str]:
@@ -295,10 +295,10 @@ class _Reader:
 
 def _functions_of(member: Any) -> list[FunctionType]:
     if isinstance(member, property):
-        found = [member.fget, member.fset, member.fdel]
+        parts = [member.fget, member.fset, member.fdel]
     else:
-        found = [getattr(member, "function", getattr(member, "__func__", member))]
-    return [each for each in found if isinstance(each, FunctionType)]
+        parts = [getattr(member, "function", getattr(member, "__func__", member))]
+    return [each for each in parts if isinstance(each, FunctionType)]
 
 
 def _names(code: CodeType) -> tuple[set[str], set[str]]:

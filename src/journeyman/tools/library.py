@@ -206,8 +206,8 @@ class ToolLibrary:
 
     def problems(self) -> list[SourceProblem]:
         """What is wrong with the sources of an open library and their tools, such as names that are taken."""
-        found = [problem for base in self._bases for problem in base.problems()]
-        return found + self._sources.problems() if self._sources is not None else found
+        problems = [problem for base in self._bases for problem in base.problems()]
+        return problems + self._sources.problems() if self._sources is not None else problems
 
     def _may_bring_more(self) -> bool:
         """Whether there are sources that have not been opened yet."""
@@ -367,10 +367,10 @@ class ToolLibrary:
         the library are bound as well.
         """
         if isinstance(agent, ToolSpecification):
-            found = self._fitting(agent, descriptions=descriptions)
-            if not isinstance(found, Tool) and missing == "refuse":
-                raise BindingError(agent.name, found, kind="tool")
-            return found if isinstance(found, Tool) else None
+            fitting = self._fitting(agent, descriptions=descriptions)
+            if not isinstance(fitting, Tool) and missing == "refuse":
+                raise BindingError(agent.name, fitting, kind="tool")
+            return fitting if isinstance(fitting, Tool) else None
         key = (id(agent.tools), missing, descriptions, everything)
         kept = self._bindings.get(key)
         if kept is not None and kept[0] is agent.tools:
@@ -383,32 +383,32 @@ class ToolLibrary:
         mismatches: dict[str, list[str]] = {}
         by_name: dict[str, AnyTool] = {}
         for wanted in agent.tools:
-            found = self._fitting(wanted, descriptions=descriptions)
-            if isinstance(found, Tool):
-                by_name[wanted.name] = found
+            fitting = self._fitting(wanted, descriptions=descriptions)
+            if isinstance(fitting, Tool):
+                by_name[wanted.name] = fitting
             else:
-                mismatches[wanted.name] = found
+                mismatches[wanted.name] = fitting
         if mismatches and missing == "refuse":
             raise BindingError(agent.name, [line for lines in mismatches.values() for line in lines])
         if everything:
             by_name |= {name: item for name, item in self._tools.items() if name not in by_name}
         # The library's word counts where the two are free to differ: a tool switched off here is not offered.
-        offered = tuple(found.specification for found in by_name.values() if found.specification.enabled)
+        offered = tuple(fitting.specification for fitting in by_name.values() if fitting.specification.enabled)
         restricted = any(item.permissions for item in offered)
         return BoundTools(by_name, offered, tuple(mismatches), _other_names(by_name.values()), restricted)
 
     def _fitting(self, wanted: ToolSpecification, *, descriptions: bool) -> AnyTool | list[str]:
         """The implementation of a specification, or why there is none."""
-        found = self._tools.get(wanted.name)
-        if found is None:
+        registered = self._tools.get(wanted.name)
+        if registered is None:
             near = self.nearest(wanted.name)
             hint = f" (nearest: {', '.join(near)})" if near else ""
             return [f"{wanted.name}: no implementation is registered{hint}"]
-        if found.specification is wanted:
-            return found
+        if registered.specification is wanted:
+            return registered
         from journeyman.tools.checks import specification_mismatches
 
-        return specification_mismatches(wanted, found.specification, descriptions=descriptions) or found
+        return specification_mismatches(wanted, registered.specification, descriptions=descriptions) or registered
 
     # --- search, lint, counts
 
@@ -437,8 +437,8 @@ class ToolLibrary:
     async def rank(self, text: str, tools: Sequence[ToolSpecification], *, k: int) -> list[str]:
         """The names of the ``k`` of these tools that ``find`` puts first: the ranking of a run that is given none."""
         wanted = {item.name for item in tools}
-        found = await self.find(text, k=k + max(0, len(self._tools) - len(wanted)))
-        return [item.name for item, _ in found if item.name in wanted][:k]
+        nearest = await self.find(text, k=k + max(0, len(self._tools) - len(wanted)))
+        return [item.name for item, _ in nearest if item.name in wanted][:k]
 
     def lint(self) -> list[Finding]:
         """What a model may stumble over; nothing here is an error."""
@@ -460,12 +460,12 @@ class ToolLibrary:
 
 
 def _other_names(tools: Iterable[AnyTool]) -> dict[str, AnyTool]:
-    found: dict[str, AnyTool] = {}
+    by_name: dict[str, AnyTool] = {}
     for item in tools:
-        found.setdefault(item.specification.name_for_models, item)
+        by_name.setdefault(item.specification.name_for_models, item)
         if isinstance(aliases := item.specification.metadata.get(ALIASES), list):
-            found.update(dict.fromkeys(map(str, aliases), item))
-    return found
+            by_name.update(dict.fromkeys(map(str, aliases), item))
+    return by_name
 
 
 def nearest_names(name: str, known: Iterable[str], *, k: int = 3) -> list[str]:

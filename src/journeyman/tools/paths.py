@@ -98,16 +98,16 @@ def tools_at(paths: Iterable[str], *, expand: Callable[[Any], Iterable[Tool[...,
 
     Raises one ToolDefinitionError that lists everything that cannot be used.
     """
-    found: list[Tool[..., Any]] = []
+    tools: list[Tool[..., Any]] = []
     problems: list[str] = []
     for path in paths:
         try:
-            found += _tools(path, expand)
+            tools += _tools(path, expand)
         except (ImportPathError, ToolDefinitionError) as error:
             problems.append(str(error))
     if problems:
         raise ToolDefinitionError("\n".join(problems))
-    return found
+    return tools
 
 
 def _tools(path: str, expand: Callable[[Any], Iterable[Tool[..., Any]] | None]) -> list[Tool[..., Any]]:
@@ -191,8 +191,8 @@ def _relative(file: str) -> str:
 
 def _names(module: ModuleType, kind: type, wanted: str) -> list[str]:
     """What a module has of a kind, most like the wanted name first."""
-    found = [name for name, value in vars(module).items() if isinstance(value, kind)]
-    return sorted(found, key=lambda name: -SequenceMatcher(None, name, wanted).ratio())
+    names = [name for name, value in vars(module).items() if isinstance(value, kind)]
+    return sorted(names, key=lambda name: -SequenceMatcher(None, name, wanted).ratio())
 
 
 def _described(value: object) -> str:

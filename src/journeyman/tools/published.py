@@ -43,7 +43,7 @@ def resource(
     def decorate(function: Callable[P, R]) -> Tool[P, R]:
         told = {"uri": uri, "mime_type": mime_type}
         made = _made(function, RESOURCE, {key: value for key, value in told.items() if value}, complete, options)
-        named = {name for found in _VARIABLE.findall(uri) for name in found.split(",")}
+        named = {name for names in _VARIABLE.findall(uri) for name in names.split(",")}
         taken, needed = set(made.specification.parameters["properties"]), made.specification.parameters.get("required")
         if wrong := sorted((named - taken) | (set(needed or ()) - named)):
             raise ToolDefinitionError(

@@ -204,10 +204,10 @@ def _fields(names: list[str], values: Any) -> list[str]:
 
 
 def _tells(name: str, values: list[Any]) -> bool:
-    found = [value for value in values if value not in _EMPTY]
-    if not found or name.startswith("_") or name in _INTERNAL:
+    filled = [value for value in values if value not in _EMPTY]
+    if not filled or name.startswith("_") or name in _INTERNAL:
         return False
-    return not (_identifier(_snake(name)) and all(isinstance(value, str) and _opaque(value) for value in found))
+    return not (_identifier(_snake(name)) and all(isinstance(value, str) and _opaque(value) for value in filled))
 
 
 def _rank(name: str) -> int:

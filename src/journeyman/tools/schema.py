@@ -123,7 +123,7 @@ def function_schema(function: Callable[..., Any], *, context_type: type, skip_fi
         positional_only=signature.positional_only,
         _adapter=adapter,
         _unsaid=unsaid,
-        _choices={name: found for name, each in schema["properties"].items() if (found := _choices_of(each))},
+        _choices={name: listed for name, each in schema["properties"].items() if (listed := _choices_of(each))},
     )
 
 
@@ -253,9 +253,9 @@ def _with_integers(text: str | bytes, error: ValidationError) -> bytes | None:
     """The arguments with 5 for 5.0 wherever that was refused: to JSON Schema they are the same number."""
     if error.error_count() > LISTED_PROBLEMS:
         return None
-    found = error.errors(include_url=False, include_context=False)
+    problems = error.errors(include_url=False, include_context=False)
     places: list[tuple[Any, ...]] = [
-        each["loc"] for each in found if type(each["input"]) is float and each["input"].is_integer()
+        each["loc"] for each in problems if type(each["input"]) is float and each["input"].is_integer()
     ]
     if not places:
         return None
@@ -308,14 +308,14 @@ def _tidy(schema: dict[str, Any], inline: dict[str, Any]) -> dict[str, Any]:
 
 
 def _reachable(name: str, definitions: dict[str, Any]) -> set[str]:
-    found: set[str] = set()
+    reached: set[str] = set()
     waiting = [name]
     while waiting:
         held = (inner.get("$ref") for inner in schemas_in(definitions[waiting.pop()]))
-        new = {str(reference).removeprefix(_PREFIX) for reference in held} & definitions.keys() - found
-        found |= new
+        new = {str(reference).removeprefix(_PREFIX) for reference in held} & definitions.keys() - reached
+        reached |= new
         waiting += new
-    return found
+    return reached
 
 
 def _choices_of(schema: dict[str, Any]) -> list[Any]:

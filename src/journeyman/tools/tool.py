@@ -284,8 +284,8 @@ class ForeignSchema:
         if self._validator.is_valid(given):
             return []
         if len(text) <= LARGE_TEXT:
-            found = self._validator.iter_errors(given)
-            return [_problem(error) for error in islice(found, _MOST_PROBLEMS)]
+            errors = self._validator.iter_errors(given)
+            return [_problem(error) for error in islice(errors, _MOST_PROBLEMS)]
         # All errors are made before the first is handed out, so of much only the first is asked for.
         try:
             self._validator.validate(given)
@@ -308,13 +308,13 @@ async def collected(items: AsyncGenerator[Any, Any], keep: Callable[[Any], Any] 
     """All that an asynchronous generator gives, as a list of what ``keep`` makes of each item."""
     import asyncio
 
-    found: list[Any] = []
+    kept: list[Any] = []
     async with aclosing(items):
         async for item in items:
-            found.append(keep(item))
-            if len(found) % _ITEMS_AT_A_TIME == 0:
+            kept.append(keep(item))
+            if len(kept) % _ITEMS_AT_A_TIME == 0:
                 await asyncio.sleep(0)  # one that never waits would stall everybody, and no timeout would hold
-    return found
+    return kept
 
 
 def is_method(function: Any) -> bool:

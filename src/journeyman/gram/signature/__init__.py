@@ -115,8 +115,8 @@ def completed(data: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(f"signature: {error}, got {shortened_json(text)}") from error
     if parameters is None:
         return {"returns": made_of.returns, **data, "parameters": made_of.parameters}
-    if found := schema_differences(made_of.parameters, parameters):
-        raise ValueError(f"parameters: do not agree with the signature {text!r}: {'; '.join(found)}")
+    if differences := schema_differences(made_of.parameters, parameters):
+        raise ValueError(f"parameters: do not agree with the signature {text!r}: {'; '.join(differences)}")
     return {"returns": made_of.returns, **data}
 
 

@@ -76,12 +76,12 @@ class _Side:
         beside: dict[str, Any] = {}
         followed: set[str] = set()
         while isinstance(schema, dict) and isinstance(reference := schema.get("$ref"), str):
-            found = target(self.root, reference) if reference.startswith("#") else None
-            if found is None or reference in followed:
+            led_to = target(self.root, reference) if reference.startswith("#") else None
+            if led_to is None or reference in followed:
                 break
             followed.add(reference)
             beside = {key: value for key, value in schema.items() if key != "$ref" and key not in _UNCOUNTED} | beside
-            schema = found
+            schema = led_to
         return schema, beside
 
     @staticmethod

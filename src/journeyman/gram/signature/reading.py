@@ -117,8 +117,8 @@ def _properties(scanner: _Scanner, node: _Node) -> None:
     for place in scanner.items("}"):
         key = scanner.word()
         if key is None or key not in keys:
-            found = f"unknown property {key!r}" if key else scanner.found()
-            scanner.fail(found, expected=f"a property: {', '.join(keys)}", at=place)
+            what = f"unknown property {key!r}" if key else scanner.found()
+            scanner.fail(what, expected=f"a property: {', '.join(keys)}", at=place)
         if key in node.properties:
             scanner.fail(f"property {key!r} appears twice", expected="each property once", at=place)
         scanner.expect(":")
@@ -279,9 +279,9 @@ class _Scanner:
         return f"found {word.group()[:40] if word else self.text[self.at]!r}"
 
     def skip(self) -> None:
-        found = _SPACE.match(self.text, self.at)
-        if found:
-            self.at = found.end()
+        space = _SPACE.match(self.text, self.at)
+        if space:
+            self.at = space.end()
 
     def sees(self, token: str) -> bool:
         self.skip()
@@ -316,24 +316,24 @@ class _Scanner:
     def word(self) -> str | None:
         """A gram symbol, if one stands here."""
         self.skip()
-        found = SYMBOL.match(self.text, self.at)
-        if found is None:
+        symbol = SYMBOL.match(self.text, self.at)
+        if symbol is None:
             return None
-        self.at = found.end()
-        return found.group()
+        self.at = symbol.end()
+        return symbol.group()
 
     def quoted(self, quote: str) -> str:
         """A string between two of these quotes; the first one is known to stand here."""
-        found = _QUOTED[quote].match(self.text, self.at)
-        if found is None:
+        match = _QUOTED[quote].match(self.text, self.at)
+        if match is None:
             self.fail(
                 "a string that does not end on its line, or holds a wrong escape or a character gram cannot hold",
                 expected=f"a closing {quote} (escapes are \\{quote} \\b \\f \\n \\r \\t \\/ \\\\)",
             )
-        raw = found.group(1)
+        raw = match.group(1)
         if _COMMENT_LIKE.match(raw):
             self.fail("a string that gram takes for a comment", expected="'/\\/' in place of '//' at its beginning")
-        self.at = found.end()
+        self.at = match.end()
         return unescaped(raw)
 
     def type_schema(self) -> dict[str, Any]:

@@ -352,8 +352,8 @@ class Connection:
     @property
     def capabilities(self) -> types.ServerCapabilities:
         live = self._live
-        found = None if live is None else live.session.server_capabilities
-        return found or types.ServerCapabilities()
+        declared = None if live is None else live.session.server_capabilities
+        return declared or types.ServerCapabilities()
 
     @property
     def protocol_version(self) -> str | None:
@@ -366,19 +366,19 @@ class Connection:
 
     async def listed(self, field: str, ask: Callable[[Any], Awaitable[Any]], *, most: int) -> tuple[list[Any], str]:
         """The entries of a list, page by page; and why there may be more: ``circle``, ``many``, or empty."""
-        found: list[Any] = []
+        entries: list[Any] = []
         seen: set[str | None] = {None}
         cursor = None
         for _ in range(MCP_PAGES):
             page = await ask(types.PaginatedRequestParams(cursor=cursor))
-            found += getattr(page, field)
+            entries += getattr(page, field)
             cursor = page.next_cursor
             if cursor in seen:
-                return found, "" if cursor is None else "circle"
+                return entries, "" if cursor is None else "circle"
             seen.add(cursor)
-            if len(found) > most:
+            if len(entries) > most:
                 break
-        return found, "many"
+        return entries, "many"
 
     async def request(
         self,

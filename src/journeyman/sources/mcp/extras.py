@@ -32,12 +32,12 @@ _LONGEST_TEXT = 500
 def extra_tools(connection: Connection, source: McpServer, *, resources: bool, prompts: bool) -> list[Tool[..., Any]]:
     """Those that the server's capabilities ask for."""
     capabilities, content = connection.capabilities, Content(connection)
-    found = []
+    tools = []
     if resources and capabilities.resources is not None:
-        found += _resource_tools(content, source)
+        tools += _resource_tools(content, source)
     if prompts and capabilities.prompts is not None:
-        found += _prompt_tools(content, source)
-    return found
+        tools += _prompt_tools(content, source)
+    return tools
 
 
 @dataclass(slots=True, eq=False)
@@ -63,10 +63,10 @@ class Content:
     async def complete(self, params: types.CompleteRequestParams) -> types.CompleteResult:
         if self.connection.capabilities.completions is None:
             return types.CompleteResult(completion=types.Completion(values=[]))
-        found: types.CompleteResult = await self.connection.request(
+        result: types.CompleteResult = await self.connection.request(
             types.CompleteRequest(params=params), types.CompleteResult
         )
-        return found
+        return result
 
     async def subscribe(self, uri: str, *, wanted: bool = True) -> None:
         can = self.connection.capabilities.resources
@@ -164,15 +164,15 @@ async def _all(connection: Connection, request: type[Any], result: type[Any], fi
     async def ask(params: types.PaginatedRequestParams) -> Any:
         return await connection.request(request(params=params), result)
 
-    found, _ = await connection.listed(field, ask, most=_MOST_LISTED)
-    return found[:_MOST_LISTED]
+    entries, _ = await connection.listed(field, ask, most=_MOST_LISTED)
+    return entries[:_MOST_LISTED]
 
 
 def _told(item: Any, *fields: str) -> dict[str, Any]:
-    found = {name: getattr(item, name) for name in fields}
+    values = {name: getattr(item, name) for name in fields}
     return {
         name: visible(str(value)[:_LONGEST_TEXT]) if not isinstance(value, int) else value
-        for name, value in found.items()
+        for name, value in values.items()
         if value is not None
     }
 

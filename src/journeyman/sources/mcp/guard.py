@@ -47,10 +47,10 @@ class Unreadable:
 
     def as_answer(self) -> JSONRPCError | None:
         """An error for the request that it answers, so that nobody waits; None where it names none."""
-        found = _ID.search(self.head) or next(iter(_ID.findall(self.tail)[-1:]), None)
-        if found is None:
+        match = _ID.search(self.head) or next(iter(_ID.findall(self.tail)[-1:]), None)
+        if match is None:
             return None
-        number = int(found if isinstance(found, bytes) else found[1])
+        number = int(match if isinstance(match, bytes) else match[1])
         return refusal(number, self.why)
 
 

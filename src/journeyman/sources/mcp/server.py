@@ -188,9 +188,9 @@ class McpServer(ServedTools):
     # --- listing
 
     async def _pages(self, connection: Connection) -> Sequence[Any]:
-        found, more = await connection.listed("tools", connection.list_tools, most=MCP_TOOLS)
+        tools, more = await connection.listed("tools", connection.list_tools, most=MCP_TOOLS)
         if not more:
-            return found
+            return tools
         why = (
             "its tools in a circle"
             if more == "circle"

@@ -74,10 +74,10 @@ class BrowserAuth(OAuthClientProvider):
         if self._anew:
             return {}
         try:
-            found = json.loads(self._file.read_bytes())
+            content = json.loads(self._file.read_bytes())
         except (OSError, ValueError):
             return {}
-        return found if isinstance(found, dict) else {}
+        return content if isinstance(content, dict) else {}
 
     def _keep(self, **values: Any) -> None:
         whole = json.dumps({**self._kept(), **values}).encode()
@@ -116,8 +116,8 @@ class _Callback:
         if self.answer.done():
             return
         if "code" in given:
-            found = AuthorizationCodeResult(code=given["code"], state=given.get("state"), iss=given.get("iss"))
-            self.answer.set_result(found)
+            result = AuthorizationCodeResult(code=given["code"], state=given.get("state"), iss=given.get("iss"))
+            self.answer.set_result(result)
         elif "error" in given:
             self.answer.set_exception(ConfigurationError(f"the sign-in was refused: {given['error'][:100]}"))
 

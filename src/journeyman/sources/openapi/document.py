@@ -134,16 +134,16 @@ def read(data: bytes, where: str) -> dict[str, Any]:
     if len(data) > DOCUMENT_BYTES:
         raise ConfigurationError(f"{where} has more than {DOCUMENT_BYTES:,} bytes")
     try:
-        found = _parsed(data)
+        document = _parsed(data)
     except Exception as error:
         raise ConfigurationError(f"{where} is neither JSON nor YAML: {visible(str(error)[:300])}") from None
-    version = found.get("openapi", found.get("swagger")) if isinstance(found, dict) else None
-    if not isinstance(found, dict) or not re.match(r"3\.[01](\.|$)", str(version)):
+    version = document.get("openapi", document.get("swagger")) if isinstance(document, dict) else None
+    if not isinstance(document, dict) or not re.match(r"3\.[01](\.|$)", str(version)):
         said = f"says version {str(version)[:20]!r}" if version is not None else "has no 'openapi'"
         raise ConfigurationError(f"{where} {said}; a document of OpenAPI 3.0 or 3.1 is needed")
-    if not isinstance(found.get("paths"), dict):
+    if not isinstance(document.get("paths"), dict):
         raise ConfigurationError(f"{where} has no 'paths', so there is nothing to call")
-    return found
+    return document
 
 
 def bundled(root: dict[str, Any], file: Path) -> dict[str, Any]:
@@ -208,16 +208,16 @@ class Document:
         if not reference.startswith("#/"):
             why = f"the reference {reference[:80]!r} leads out of the document or its folder, and nothing is fetched"
             raise ToolDefinitionError(f"{why}; put everything into one document")
-        found: Any = self.root
+        place: Any = self.root
         for step in unquote(reference[2:]).split("/"):
             step = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, list) and step.isdecimal() and int(step) < len(found):
-                found = found[int(step)]
-            elif isinstance(found, dict) and (step in found or (step.isdecimal() and int(step) in found)):
-                found = found[step] if step in found else found[int(step)]
+            if isinstance(place, list) and step.isdecimal() and int(step) < len(place):
+                place = place[int(step)]
+            elif isinstance(place, dict) and (step in place or (step.isdecimal() and int(step) in place)):
+                place = place[step] if step in place else place[int(step)]
             else:
                 raise ToolDefinitionError(f"the reference {reference[:80]!r} leads nowhere")
-        return found
+        return place
 
     def solved(self, node: Any) -> dict[str, Any]:
         """A node with its reference followed, and what stands beside it over that."""
@@ -342,21 +342,21 @@ class _Lowered:
         return visible(text[:_DESCRIPTION_CHARS]) or f"{method.upper()} {path}, of which the document says no more."
 
     def _security(self) -> Iterator[tuple[str, ...]]:
-        found = self._said.get("security", self._document.root.get("security"))
-        for choice in found if isinstance(found, list) else ():
+        choices = self._said.get("security", self._document.root.get("security"))
+        for choice in choices if isinstance(choices, list) else ():
             if isinstance(choice, dict):
                 yield tuple(map(str, choice))
 
     def _parameters(self) -> Iterator[dict[str, Any]]:
-        found: dict[tuple[str, str], dict[str, Any]] = {}
+        parameters: dict[tuple[str, str], dict[str, Any]] = {}
         for listed in (self._item.get("parameters"), self._said.get("parameters")):
             for item in map(self._document.solved, listed if isinstance(listed, list) else ()):
                 name, place = item.get("name"), item.get("in")
                 if not isinstance(name, str) or place not in ("path", "query", "header", "cookie"):
                     continue
                 if place != "header" or name.lower() not in _SET_BY_US:
-                    found[name, place] = item
-        return iter(found.values())
+                    parameters[name, place] = item
+        return iter(parameters.values())
 
     def _placed(self, parameter: Mapping[str, Any]) -> Placed:
         name, place = parameter["name"], parameter["in"]
@@ -429,10 +429,10 @@ class _Lowered:
         fields: dict[str, Any] = {}
         needed: set[str] = set()
         for part in parts:
-            if len(parts) > _HOPS or (found := self._plain_object(part)) is None:
+            if len(parts) > _HOPS or (plain := self._plain_object(part)) is None:
                 return None
-            fields |= found[0]
-            needed |= found[1]
+            fields |= plain[0]
+            needed |= plain[1]
         fields |= {str(name): item for name, item in _dict(solved.get("properties")).items()}
         required = solved.get("required")
         needed |= {item for item in (required if isinstance(required, list) else ()) if isinstance(item, str)}
@@ -545,8 +545,8 @@ def _kind(media: str) -> Literal["json", "form", "multipart", "text", "binary"]:
     return "text" if bare.startswith("text/") or bare.endswith(("xml", "yaml", "graphql")) else "binary"
 
 
-def _preference(found: tuple[str, str, Any]) -> int:
-    kind, media, _ = found
+def _preference(content: tuple[str, str, Any]) -> int:
+    kind, media, _ = content
     order = ["json", "form", "multipart", "text", "binary"].index(kind)
     return 2 * order + (kind == "json" and not media.startswith("application/json"))
 

@@ -144,13 +144,13 @@ class OpenApi(ServedTools):
         shown = bare_url(self._document)
         check_address(self._document, private=True)
         try:
-            found = await fetch(self._document, {}, private=True, most=DOCUMENT_BYTES, failed=_unreachable)
+            answer = await fetch(self._document, {}, private=True, most=DOCUMENT_BYTES, failed=_unreachable)
         except ToolError as error:
             raise ConfigurationError(f"the OpenAPI document {shown!r} cannot be fetched: {error.message}") from None
-        if found.status != 200 or not found.complete:
-            why = f"status {found.status}" if found.complete else f"more than {DOCUMENT_BYTES:,} bytes"
+        if answer.status != 200 or not answer.complete:
+            why = f"status {answer.status}" if answer.complete else f"more than {DOCUMENT_BYTES:,} bytes"
             raise ConfigurationError(f"the OpenAPI document {shown!r} cannot be fetched: {why}")
-        return found.body
+        return answer.body
 
     def _base(self, root: Mapping[str, Any]) -> tuple[str, bool]:
         """Where calls go, and whether somebody has named that host: a document alone leads to no private address."""
@@ -352,8 +352,8 @@ class _Call:
             value: Any = {"status": response.status, **({"headers": told} if told else {})}
         else:
             value = _value(response, body)
-        if (found := _LINK.search(response.headers.get("link", "")[:8_000])) is not None:
-            return {"result": value, "next_page": self._next(urljoin(str(response.url), found[1]))}
+        if (link := _LINK.search(response.headers.get("link", "")[:8_000])) is not None:
+            return {"result": value, "next_page": self._next(urljoin(str(response.url), link[1]))}
         return value
 
     def _next(self, link: str) -> Any:

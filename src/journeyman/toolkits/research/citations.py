@@ -59,10 +59,10 @@ def check_citations(text: str, sources: Mapping[int, Source], *, now: datetime |
     told: set[int] = set()
     read = {number: _Read(source) for number, source in sources.items()}
     for claim in claims(text):
-        found = _problem(claim, read)
-        if found is not None:
-            marks.append((claim.stop, f" {found[0]}"))
-            problems.append(f"{_shortened(claim.text)!r}: {found[1]}")
+        problem = _problem(claim, read)
+        if problem is not None:
+            marks.append((claim.stop, f" {problem[0]}"))
+            problems.append(f"{_shortened(claim.text)!r}: {problem[1]}")
         for number in claim.cited:
             source = sources.get(number)
             if source is None:
@@ -104,20 +104,20 @@ def _sentences(line: str, offset: int) -> Iterator[Claim]:
         while (behind := _written.behind.match(line, end, stop)) is not None:
             end = behind.end()
         sentence = line[at:end].strip()
-        cited = tuple(dict.fromkeys(int(n) for found in _written.cited.finditer(sentence) for n in found[1].split(",")))
+        cited = tuple(dict.fromkeys(int(n) for match in _written.cited.finditer(sentence) for n in match[1].split(",")))
         if cited or _claims(sentence):
             yield Claim(offset + at, offset + end, sentence, cited)
         at = end
 
 
 def _sentence_end(line: str, at: int, stop: int) -> int:
-    for found in _written.end.finditer(line, at, stop):
-        following = line[found.end() : found.end() + 2].strip()
+    for match in _written.end.finditer(line, at, stop):
+        following = line[match.end() : match.end() + 2].strip()
         if (
-            not _written.abbreviation.search(line, max(at, found.start() - 8), found.start() + 1)
+            not _written.abbreviation.search(line, max(at, match.start() - 8), match.start() + 1)
             and not following.islower()
         ):
-            return found.end()
+            return match.end()
     return stop
 
 
@@ -146,8 +146,8 @@ class _Read:
 
     def has_number(self, number: str) -> bool:
         if self._numbers is None:
-            found = _written.number.findall(self._text)
-            self._numbers = frozenset(form for each in found for forms in _values(each) for form in forms)
+            numbers = _written.number.findall(self._text)
+            self._numbers = frozenset(form for each in numbers for forms in _values(each) for form in forms)
         return all(not forms.isdisjoint(self._numbers) for forms in _values(number))
 
 

@@ -71,8 +71,8 @@ class HttpSearch:
             answer = answer.get(name) if isinstance(answer, dict) else None
         if not isinstance(answer, list):
             raise self._failed(f"its answer has no list {self.results!r}")
-        found = (self._result(item) for item in answer if isinstance(item, dict))
-        return [result for result in found if result is not None][: min(limit, MOST_RESULTS)]
+        results = (self._result(item) for item in answer if isinstance(item, dict))
+        return [result for result in results if result is not None][: min(limit, MOST_RESULTS)]
 
     async def _ask(self, query: str, token: str | None) -> Any:
         mark = "&" if "?" in self.url else "?"
@@ -83,9 +83,9 @@ class HttpSearch:
         answer = await fetch(url, headers, private=True, most=MOST_BYTES, failed=self._unreachable)
         if answer.status != 200:
             raise self._failed(f"it answered {answer.status}")
-        if (found := answer.json()) is None:
+        if (content := answer.json()) is None:
             raise self._failed("its answer is not JSON")
-        return found
+        return content
 
     def _unreachable(self, error: Exception) -> ToolError:
         if isinstance(error, TimeoutError):

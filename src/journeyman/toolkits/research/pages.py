@@ -90,8 +90,8 @@ def _readable(answer: Fetched, url: str) -> Page:
     body, kind, charset = answer.body, answer.content_type, answer.charset
     if kind not in _HTML and kind not in _TEXTS:
         raise invalid("NOT_TEXT", f"{url[:300]} is {kind!r}, not a page or a text", "Use another page")
-    if charset is None and (found := _CHARSET.search(body, 0, 4_000)) is not None:
-        charset = found[1].decode()
+    if charset is None and (match := _CHARSET.search(body, 0, 4_000)) is not None:
+        charset = match[1].decode()
     try:
         text = body.decode(charset or "utf-8", "replace")
     except LookupError:
@@ -151,15 +151,15 @@ class _Reader:
 
     def tag(self, inner: str) -> str | None:
         """Takes what stands between < and >; returns the element whose content is no markup, if it begins one."""
-        found = _NAME.match(inner)
-        if found is None:
+        match = _NAME.match(inner)
+        if match is None:
             return None
-        name, closing = found[1].lower(), inner.startswith("/")
+        name, closing = match[1].lower(), inner.startswith("/")
         if self._skipping and name == self._skipping[0] and name in _elements.closed_by_next:
             self._skipping.clear()
         if self._skipping:
             self._skipped(name, closing=closing)
-        elif not closing and (name in _elements.skipped or _HIDDEN.search(inner, found.end(), _LONGEST_TAG)):
+        elif not closing and (name in _elements.skipped or _HIDDEN.search(inner, match.end(), _LONGEST_TAG)):
             if name not in _elements.void and not inner.endswith("/"):
                 self._skipping.append(name)
         elif name == "a":
@@ -183,9 +183,9 @@ class _Reader:
             if shown and len(self.page.links) < MOST_LINKS:
                 self.page.links.append((shown, address))
             self._link = None
-        if not closing and (found := _HREF.search(inner, 0, _LONGEST_TAG)) is not None:
+        if not closing and (match := _HREF.search(inner, 0, _LONGEST_TAG)) is not None:
             try:
-                address = urljoin(self.page.url, html.unescape(next(filter(None, found.groups()))).strip())
+                address = urljoin(self.page.url, html.unescape(next(filter(None, match.groups()))).strip())
             except ValueError:
                 return
             if address.startswith(("http://", "https://")):
@@ -238,5 +238,5 @@ def read_page(markup: str, *, address: str = "") -> Page:
 
 
 def _after(text: str, mark: str, start: int) -> int:
-    found = text.find(mark, start)
-    return len(text) if found < 0 else found + len(mark)
+    at = text.find(mark, start)
+    return len(text) if at < 0 else at + len(mark)

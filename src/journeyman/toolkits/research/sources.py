@@ -72,8 +72,8 @@ class SourceBook:
     def of(self, context: ToolContext) -> RunSources:
         """Those of the run that a call belongs to."""
         if (kept := self._runs.get(context.run_id)) is None:
-            found = _ITERATION.match(context.call_id) if self._shared is None else None
-            before = 100 * (int(found[1]) - 1) if found else 0
+            match = _ITERATION.match(context.call_id) if self._shared is None else None
+            before = 100 * (int(match[1]) - 1) if match else 0
             kept = RunSources(before, {} if self._shared is None else self._shared)
         self._runs[context.run_id] = kept  # the latest last
         return kept
@@ -94,17 +94,17 @@ def results_of(response: AgentResponse, history: Iterable[Message] = ()) -> Iter
 
 def sources_of(results: Iterable[Any]) -> dict[int, Source]:
     """What was read, by number, from what tools have returned. Several results about one address are one source."""
-    found: dict[int, Source] = {}
+    sources: dict[int, Source] = {}
     for result in results:
         for item in _items(result):
             source = _source(item)
             if source is not None:
-                earlier = found.get(source.number)
+                earlier = sources.get(source.number)
                 if earlier is not None and earlier.text not in source.text:
                     title, text = source.title or earlier.title, f"{earlier.text}\n\n{source.text}"
                     source = replace(source, title=title, text=text)
-                found[source.number] = source
-    return found
+                sources[source.number] = source
+    return sources
 
 
 def _items(result: Any) -> list[dict[str, Any]]:

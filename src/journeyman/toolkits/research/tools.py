@@ -89,12 +89,12 @@ class ResearchTools:
         return kept[1]
 
     def tools(self) -> list[Tool[..., Any]]:
-        found: list[Tool[..., Any]] = [self.web_search, self.fetch_page, self._clock.get_current_time]
+        tools: list[Tool[..., Any]] = [self.web_search, self.fetch_page, self._clock.get_current_time]
         if self._files is not None:
-            found.append(self.read_file)
+            tools.append(self.read_file)
         if self._memory is not None:
-            found += [self.search_memory, self.store_memory]
-        return found
+            tools += [self.search_memory, self.store_memory]
+        return tools
 
     def _asks_for_protected(self, arguments: Mapping[str, Any]) -> bool:
         """Whether a person must agree before this file is read."""
@@ -128,9 +128,9 @@ class ResearchTools:
                 user_guidance=f"Set {SEARCH_VARIABLE} to the address of a SearXNG instance, or give search=…",
             )
         sources = self._reading(context)
-        found = await self._engine.search(query, limit=max_results, token=context.secrets.get(TOKEN))
+        hits = await self._engine.search(query, limit=max_results, token=context.secrets.get(TOKEN))
         results = []
-        for item in found[:max_results]:
+        for item in hits[:max_results]:
             self._known[item.url] = None
             number = sources.number(item.url)
             results.append({"source": number, "title": item.title, "url": item.url, "snippet": item.snippet})

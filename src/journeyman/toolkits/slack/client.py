@@ -153,8 +153,8 @@ class SlackReader:
         person = _PERSON.fullmatch(context.principal.id) if context.principal is not None else None
         if person is None:
             return  # whoever runs a program of their own with the token could read it anyway
-        found = (await self.ask("conversations.info", {"channel": channel}, token=token)).get("channel")
-        if isinstance(found, dict) and not any(found.get(kind) for kind in _CLOSED):
+        about = (await self.ask("conversations.info", {"channel": channel}, token=token)).get("channel")
+        if isinstance(about, dict) and not any(about.get(kind) for kind in _CLOSED):
             return
         async for page in self.pages("conversations.members", {"channel": channel}, token=token):
             if person[2] in (page.get("members") or ()):
@@ -210,16 +210,16 @@ class SlackReader:
         address = f"{self._base_url}{method}?{urlencode({name: value for name, value in given.items() if value})}"
         headers = {"Authorization": f"Bearer {token}"}
         answer = await fetch(address, headers, private=self._private, most=MOST_BYTES, failed=_unreachable)
-        found = answer.json() if answer.status == 200 else None
-        error = found.get("error") if isinstance(found, dict) else None
+        content = answer.json() if answer.status == 200 else None
+        error = content.get("error") if isinstance(content, dict) else None
         if answer.status == 429 or error == "ratelimited":
             wait = retry_after(answer.headers.get("retry-after"), now=time.time())
             raise _rate_limited(NO_PAUSE_GIVEN if wait is None else wait)
-        if not isinstance(found, dict):
+        if not isinstance(content, dict):
             raise _failed(f"Slack answered {answer.status} to {method}, which cannot be read")
-        if not found.get("ok"):
+        if not content.get("ok"):
             raise _refused(str(error), given.get("channel", ""))
-        return found
+        return content
 
 
 def _unreachable(error: Exception) -> ToolError:
@@ -268,9 +268,9 @@ def _refused(error: str, channel: str) -> ToolError:
             user_guidance=_INVITE,
         )
     if error in ("not_in_channel", "missing_scope", "no_permission", "access_denied", "is_archived"):
-        found = forbidden(f"the bot may not read {channel or 'this'} ({error})")
-        found.info = found.info.model_copy(update={"user_guidance": _INVITE})
-        return found
+        refusal = forbidden(f"the bot may not read {channel or 'this'} ({error})")
+        refusal.info = refusal.info.model_copy(update={"user_guidance": _INVITE})
+        return refusal
     if error in ("invalid_auth", "not_authed", "token_revoked", "token_expired", "account_inactive"):
         return ToolError(
             "SLACK_TOKEN_REFUSED",

@@ -59,14 +59,14 @@ def action_items(texts: Sequence[str]) -> list[str]:
 
 
 def _matching(texts: Sequence[str], pattern: re.Pattern[str]) -> list[str]:
-    found = (sentence for sentence in _sentences(texts) if pattern.search(sentence))
-    return list(dict.fromkeys(found))[:MOST_FOUND]
+    matching = (sentence for sentence in _sentences(texts) if pattern.search(sentence))
+    return list(dict.fromkeys(matching))[:MOST_FOUND]
 
 
 def _sentences(texts: Iterable[str]) -> list[str]:
-    found = (part.strip() for text in texts for part in _written.between_sentences.split(text))
-    return list(dict.fromkeys(part[:LONGEST_SENTENCE] for part in found if _written.word.search(part)))
+    parts = (part.strip() for text in texts for part in _written.between_sentences.split(text))
+    return list(dict.fromkeys(part[:LONGEST_SENTENCE] for part in parts if _written.word.search(part)))
 
 
 def _words(text: str) -> list[str]:
-    return [word for word in (found.lower() for found in _written.word.findall(text)) if word not in _listed.common]
+    return [word for word in (each.lower() for each in _written.word.findall(text)) if word not in _listed.common]

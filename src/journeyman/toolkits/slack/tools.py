@@ -91,8 +91,8 @@ class SlackTools:
             thread_ts: The "ts" of a thread's first message: then the messages of this thread.
             since_hours: Only messages of the last so many hours.
         """
-        found = await self._fetch(channel, limit, thread_ts, since_hours, context)
-        return {"notice": NOTICE, "channel": channel, "count": len(found), "messages": found}
+        messages = await self._fetch(channel, limit, thread_ts, since_hours, context)
+        return {"notice": NOTICE, "channel": channel, "count": len(messages), "messages": messages}
 
     @tool(**_ANALYSES, tags=("slack", "summary", "recap", "tldr"))
     async def summarize_messages(
@@ -157,14 +157,14 @@ class SlackTools:
         told: dict[str, Any] = {"notice": NOTICE, "messages": len(lines)}
         if not lines:
             return {**told, "note": "There are no messages.", "method": "none"}
-        found: dict[str, Any] = {}
+        answers: dict[str, Any] = {}
         for aspect in wanted:
             written = await self._ask(f"Name {_question('aspects', aspect)}.", lines, context)
             if written is None:
                 counted = {str(name): getattr(extracts, name)(_texts(lines)) for name in wanted}
                 return {**told, **counted, "method": "extractive", "note": NO_MODEL}
-            found[aspect] = written
-        return {**told, **found, "method": "model"}
+            answers[aspect] = written
+        return {**told, **answers, "method": "model"}
 
     async def _lines(
         self,
@@ -184,8 +184,8 @@ class SlackTools:
             )
         if channel is None:
             return [("", text) for text in messages or () if text.strip()]
-        found = await self._fetch(channel, limit, thread_ts, since_hours, context)
-        return [(item["user"], item["text"]) for item in found if item["text"].strip()]
+        fetched = await self._fetch(channel, limit, thread_ts, since_hours, context)
+        return [(item["user"], item["text"]) for item in fetched if item["text"].strip()]
 
     async def _fetch(
         self, channel: str, limit: int, thread_ts: str | None, since_hours: float | None, context: ToolContext
@@ -199,10 +199,10 @@ class SlackTools:
             told = await self._reader.ask("conversations.history", given, token=token)
             return await self._named(_items(told)[:limit][::-1], token)
         # A thread is told oldest first, and only its end is wanted.
-        found: list[dict[str, Any]] = []
+        messages: list[dict[str, Any]] = []
         async for page in self._reader.pages("conversations.replies", {**given, "ts": thread_ts}, token=token):
-            found = [*found, *_items(page)][-limit:]
-        return await self._named(found, token)
+            messages = [*messages, *_items(page)][-limit:]
+        return await self._named(messages, token)
 
     async def _named(self, items: Sequence[Mapping[str, Any]], token: str) -> list[dict[str, Any]]:
         """Messages as a model sees them, with people's names."""
@@ -236,8 +236,8 @@ def _texts(lines: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _items(told: Mapping[str, Any]) -> list[dict[str, Any]]:
-    found = told.get("messages")
-    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+    messages = told.get("messages")
+    return [item for item in messages if isinstance(item, dict)] if isinstance(messages, list) else []
 
 
 _MENTION = re.compile(r"<@([A-Z0-9]+)(?:\|[^>]*)?>")

@@ -111,15 +111,15 @@ def read_eta(text: str, *, end_of_day: bool = False) -> datetime:
 
 def read_tags(tags: Iterable[str]) -> tuple[str, ...]:
     """Tags without spaces around them, each once whatever its case. Raises INVALID_TAGS."""
-    found: dict[str, str] = {}
+    read: dict[str, str] = {}
     for tag in tags:
         tidy = " ".join(tag.split()).removeprefix("#")
         if not 1 <= len(tidy) <= LONGEST_TAG:
             raise invalid("INVALID_TAGS", f"{tag!r} is no tag", f"Use tags of 1 to {LONGEST_TAG} characters")
-        found.setdefault(tidy.casefold(), tidy)
-    if len(found) > MOST_TAGS:
-        raise invalid("INVALID_TAGS", f"there are {len(found)} tags", f"Use at most {MOST_TAGS} tags")
-    return tuple(found.values())
+        read.setdefault(tidy.casefold(), tidy)
+    if len(read) > MOST_TAGS:
+        raise invalid("INVALID_TAGS", f"there are {len(read)} tags", f"Use at most {MOST_TAGS} tags")
+    return tuple(read.values())
 
 
 # --- which task or attachment is meant
@@ -166,12 +166,12 @@ def find_attachment(task: Task, name: str) -> Attachment:
         if name.strip() == attachment.id or address == attachment.reference:
             return attachment
     wanted = set(terms(name))
-    found = [item for item in task.attachments if wanted and wanted <= set(terms(f"{item.title} {item.reference}"))]
-    if len(found) == 1:
-        return found[0]
-    listed = "; ".join(f"{item.id}: {item.reference}" for item in (found or task.attachments)[:MOST_NAMED]) or "none"
-    if found:
-        raise invalid("AMBIGUOUS_ATTACHMENT", f"{name!r} fits {len(found)} attachments: {listed}", _ASK)
+    fitting = [item for item in task.attachments if wanted and wanted <= set(terms(f"{item.title} {item.reference}"))]
+    if len(fitting) == 1:
+        return fitting[0]
+    listed = "; ".join(f"{item.id}: {item.reference}" for item in (fitting or task.attachments)[:MOST_NAMED]) or "none"
+    if fitting:
+        raise invalid("AMBIGUOUS_ATTACHMENT", f"{name!r} fits {len(fitting)} attachments: {listed}", _ASK)
     raise attachment_not_found(name, f"task {task.title!r} has: {listed}")
 
 

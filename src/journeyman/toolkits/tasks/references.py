@@ -54,17 +54,17 @@ class Reference:
 
 def find_references(*texts: str | None) -> list[Reference]:
     """The addresses in some texts (plain or Markdown), each once, in the order in which they appear."""
-    found: dict[str, Reference] = {}
+    references: dict[str, Reference] = {}
     for text in texts:
         for match in islice(_ADDRESS.finditer(text or ""), MOST_TRIED):
             try:
                 reference = read_reference(_without_ending(match.group()))
             except InvalidReferenceError:
                 continue
-            found.setdefault(reference.url, reference)
-            if len(found) == MOST_FOUND:
-                return list(found.values())
-    return list(found.values())
+            references.setdefault(reference.url, reference)
+            if len(references) == MOST_FOUND:
+                return list(references.values())
+    return list(references.values())
 
 
 def _without_ending(address: str) -> str:
@@ -94,14 +94,14 @@ def read_reference(address: str) -> Reference:
     parts = _split(address)
     host = _host(parts)
     if host in ("github.com", "www.github.com", "gist.github.com"):
-        found = _github(host.removeprefix("www."), parts)
+        reference = _github(host.removeprefix("www."), parts)
     elif host in ("mail.google.com", "gmail.com", "www.gmail.com"):
-        found = _gmail(parts)
+        reference = _gmail(parts)
     else:
-        found = Reference(AttachmentType.URL, _generic(host, parts))
-    if len(found.url.encode()) > LONGEST:
+        reference = Reference(AttachmentType.URL, _generic(host, parts))
+    if len(reference.url.encode()) > LONGEST:
         raise InvalidReferenceError(f"it has more than {LONGEST} bytes")
-    return found
+    return reference
 
 
 def _split(address: str) -> SplitResult:

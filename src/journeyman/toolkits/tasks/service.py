@@ -222,10 +222,10 @@ class TaskService:
 
     async def attachment(self, attachment_id: str) -> Attachment:
         """Raises ATTACHMENT_NOT_FOUND."""
-        found = await self._store.attachment(attachment_id)
-        if found is None:
+        attachment = await self._store.attachment(attachment_id)
+        if attachment is None:
             raise inputs.attachment_not_found(attachment_id, "name its task as well to find it by its address or title")
-        return found
+        return attachment
 
     async def attachment_named(
         self, attachment: str, *, task: str | None = None, asked_at: float | None = None
@@ -280,10 +280,10 @@ class TaskService:
         note: AuditNote | None = None,
     ) -> Attachment:
         """Remove an attachment: by its id, or with its task by its address or words of its title."""
-        found = await self.attachment_named(attachment, task=task, asked_at=asked_at)
-        if not await self._store.detach(found.id, note=note):
+        removed = await self.attachment_named(attachment, task=task, asked_at=asked_at)
+        if not await self._store.detach(removed.id, note=note):
             raise inputs.attachment_not_found(attachment, "it was removed a moment ago")
-        return found
+        return removed
 
     def _attachments_in(self, task_id: str, *texts: str | None) -> tuple[Attachment, ...]:
         return tuple(self._attachment(task_id, reference) for reference in find_references(*texts))

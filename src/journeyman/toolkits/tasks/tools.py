@@ -101,9 +101,9 @@ def _filters_as_arguments(given: dict[str, Any]) -> dict[str, Any]:
 
 async def about_attachment(service: TaskService, arguments: dict[str, Any], verb: str) -> str:
     """Which attachment a call means and what it does to it, for the person who is asked about it."""
-    found = await service.attachment_named(arguments["attachment_id"], task=arguments.get("task_id"))
-    task = await service.get(found.task_id)
-    named = f"“{found.title}” ({found.reference})" if found.title else found.reference
+    attachment = await service.attachment_named(arguments["attachment_id"], task=arguments.get("task_id"))
+    task = await service.get(attachment.task_id)
+    named = f"“{attachment.title}” ({attachment.reference})" if attachment.title else attachment.reference
     return f"{verb} the attachment {named} of the task “{task.title}”"
 
 
@@ -259,8 +259,8 @@ class _TaskTools:
             limit: How many tasks at most.
             format: How much of each task is shown: concise (id and status), standard, or detailed for everything.
         """
-        found = await self._service.search(query, limit=limit)
-        return {"tasks": [{**_listed(item.task, format, context), "score": round(item.score, 3)} for item in found]}
+        hits = await self._service.search(query, limit=limit)
+        return {"tasks": [{**_listed(item.task, format, context), "score": round(item.score, 3)} for item in hits]}
 
     @tool(
         **_CHANGES,
