@@ -114,8 +114,8 @@ def asked_actions(text: str) -> tuple[frozenset[str], frozenset[str]]:
 
 def tool_actions(tool: ToolSpecification) -> frozenset[str]:
     """What a tool does: the first verb of its name and the first of its description."""
-    named, told = actions_of(words(tool.name)), actions_of(words(tool.description)[:4])
-    return (named[0] if named else frozenset()) | (told[0] if told else frozenset())
+    named, described = actions_of(words(tool.name)), actions_of(words(tool.description)[:4])
+    return (named[0] if named else frozenset()) | (described[0] if described else frozenset())
 
 
 def only_reads(tool: ToolSpecification, asked: frozenset[str]) -> bool:

@@ -335,9 +335,9 @@ def type_actions(kind: IntentType) -> frozenset[str]:
 
 
 def _report_tool(kinds: Mapping[str, IntentType], offered: Sequence[ToolSpecification]) -> ToolSpecification:
-    told = "; ".join(f"{name}: {kind.description}" for name, kind in kinds.items() if kind.description)
+    descriptions = "; ".join(f"{name}: {kind.description}" for name, kind in kinds.items() if kind.description)
     properties = {
-        "intent_type": {"type": "string", "enum": [*kinds, "none"], "description": told[:MODEL_CHARS]},
+        "intent_type": {"type": "string", "enum": [*kinds, "none"], "description": descriptions[:MODEL_CHARS]},
         "tool": {"type": "string", "enum": [tool.name for tool in offered], "description": "The tool that serves it."},
         "parameters": {"type": "object", "description": "Of that tool, those that the request states."},
     }

@@ -84,8 +84,8 @@ class _Reading:
         values: dict[str, Any] = {}
         schema = {**self._tool.parameters, "properties": self._properties}
         dated = any(map(is_date, self._properties.values()))
-        if dated and (told := dates_in_request(schema, self._text, self._today)) is not None:
-            values |= told.arguments
+        if dated and (dates := dates_in_request(schema, self._text, self._today)) is not None:
+            values |= dates.arguments
         flags = {name: {"default": False, **part} for name, part in self._properties.items()}
         values |= flags_in_request({"properties": flags}, self._text)
         for read in (self._choice, self._copied, self._moment, self._number, self._beside, self._people, self._said):
@@ -152,16 +152,16 @@ class _Reading:
         kind = schema.get("type")
         if kind not in ("integer", "number"):
             return None
-        told = {stem(word) for word in words(f"{name} {schema.get('description', '')}")}
-        if "minut" in told and (match := wording.duration.search(self._text)) is not None:
+        described = {stem(word) for word in words(f"{name} {schema.get('description', '')}")}
+        if "minut" in described and (match := wording.duration.search(self._text)) is not None:
             return self._minutes(match)
         numbers = [match for match in wording.number.finditer(self._text) if self._free(match.span())]
-        if "year" in told:
+        if "year" in described:
             numbers = [match for match in numbers if re.fullmatch(r"(?:19|20)\d\d", match[1])]
             return self._whole(numbers[0], kind) if len(numbers) == 1 else None
-        beside = [match for match in numbers if self._neighbours(match) & told]
-        money = [match for match in numbers if match[0][:1] in "$€£"] if told & {"amount", "pric", "cost"} else []
-        chosen = beside or money or (numbers if name in self._required or told & {"amount"} else [])
+        beside = [match for match in numbers if self._neighbours(match) & described]
+        money = [match for match in numbers if match[0][:1] in "$€£"] if described & {"amount", "pric", "cost"} else []
+        chosen = beside or money or (numbers if name in self._required or described & {"amount"} else [])
         return self._whole(chosen[0], kind) if len(chosen) == 1 else None
 
     def _free(self, span: tuple[int, int]) -> bool:
@@ -272,5 +272,5 @@ def _is_list(schema: Mapping[str, Any]) -> bool:
 
 
 def _says_when(schema: Mapping[str, Any]) -> bool:
-    told: Sequence[str] = words(str(schema.get("description", "")))
-    return bool({"date", "day", "period", "time", "range"} & set(told))
+    described: Sequence[str] = words(str(schema.get("description", "")))
+    return bool({"date", "day", "period", "time", "range"} & set(described))

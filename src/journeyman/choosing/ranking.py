@@ -409,8 +409,8 @@ def parameters_text(tool: ToolSpecification) -> str:
     properties: Mapping[str, object] = tool.parameters.get("properties", {})
     said = []
     for name, schema in properties.items():
-        told = str(schema.get("description", "")) if isinstance(schema, dict) else ""
-        said.append(f"{' '.join(words(name))} {told}".strip())
+        described = str(schema.get("description", "")) if isinstance(schema, dict) else ""
+        said.append(f"{' '.join(words(name))} {described}".strip())
     return "; ".join(said)[:2_000]
 
 

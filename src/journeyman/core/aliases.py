@@ -126,9 +126,9 @@ def response_fields(data: Mapping[str, Any]) -> dict[str, Any]:
     fields.setdefault("status", "limit_reached" if fields.get("limit_reached") else "completed")
     for name in ("task", "run"):
         fields.setdefault(f"{name}_id", new_id(name))
-    told = fields.pop("reasoning_trace", None)
-    if told or short:
-        fields.setdefault("reasoning", told or "Nothing was recorded of how it was found.")
+    trace_text = fields.pop("reasoning_trace", None)
+    if trace_text or short:
+        fields.setdefault("reasoning", trace_text or "Nothing was recorded of how it was found.")
     if short:
         fields.setdefault("confidence", 0.0)  # nothing vouches for it
     if calls and not trace:

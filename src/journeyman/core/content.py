@@ -59,13 +59,13 @@ def media_type(data: bytes, said: str = "", name: str = "") -> str:
     for beginning, kind in _BEGINNINGS:
         if data.startswith(beginning):
             return kind
-    told = said.partition(";")[0].strip().lower()
-    if not told:
+    kind_said = said.partition(";")[0].strip().lower()
+    if not kind_said:
         from mimetypes import guess_type  # reads files of the system: only where a name is all there is
 
-        told = guess_type(name)[0] or UNKNOWN_TYPE
-    shows = told in IMAGES or told == "application/pdf" or told.startswith("audio/")
-    return UNKNOWN_TYPE if shows or not _TYPE.fullmatch(told) else told
+        kind_said = guess_type(name)[0] or UNKNOWN_TYPE
+    shows = kind_said in IMAGES or kind_said == "application/pdf" or kind_said.startswith("audio/")
+    return UNKNOWN_TYPE if shows or not _TYPE.fullmatch(kind_said) else kind_said
 
 
 class Medium(Entity):

@@ -58,12 +58,12 @@ class ErrorInfo(Entity):
 
     def for_model(self) -> dict[str, Any]:
         """The part of a failure that a model can act on."""
-        told: dict[str, Any] = {"error": self.message, "code": self.code, "retryable": self.retryable}
+        fields: dict[str, Any] = {"error": self.message, "code": self.code, "retryable": self.retryable}
         if self.recover_action:
-            told["recover_action"] = self.recover_action
+            fields["recover_action"] = self.recover_action
         if self.retry_after is not None:
-            told["retry_after_seconds"] = self.retry_after
-        return told
+            fields["retry_after_seconds"] = self.retry_after
+        return fields
 
 
 class JourneymanError(Exception):

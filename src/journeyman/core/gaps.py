@@ -146,8 +146,8 @@ class ToolGapReport(Entity):
         """The report in a sentence or two."""
         missing = "; ".join(self.missing_tools)
         nearest = ", ".join(self.existing_tools_checked[:NEAREST])
-        told = f"No tool can do this: {missing}." + (f" Nearest: {nearest}." if nearest else " There are no tools.")
-        return told + (" The language is not known here: told by meaning alone." if self.by_meaning_alone else "")
+        text = f"No tool can do this: {missing}." + (f" Nearest: {nearest}." if nearest else " There are no tools.")
+        return text + (" The language is not known here: told by meaning alone." if self.by_meaning_alone else "")
 
 
 FindGap: TypeAlias = Callable[[str, Sequence[ToolSpecification], float | None], Awaitable[ToolGapReport | None]]

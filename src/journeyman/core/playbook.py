@@ -448,9 +448,9 @@ def _difference(
     kind: Literal["added", "changed", "removed"], old: PlaybookBullet | None, new: PlaybookBullet | None
 ) -> BulletDiff:
     [bullet, *_] = sides = [side for side in (new, old) if side is not None]
-    told = {"content", "state", "helpful_count", "harmful_count"} if len(sides) == 1 else None
+    compared = {"content", "state", "helpful_count", "harmful_count"} if len(sides) == 1 else None
     before, after = (
-        {} if side is None or old == new else side.model_dump(mode="json", include=told, exclude=_BOOKKEEPING)
+        {} if side is None or old == new else side.model_dump(mode="json", include=compared, exclude=_BOOKKEEPING)
         for side in (old, new)
     )
     fields = tuple(

@@ -226,8 +226,8 @@ class Fault:
     """The whole line, for people to see."""
 
     def __str__(self) -> str:
-        told = f"{self.line}:{self.column}: {self.message}; expected {self.expected}"
-        return f"{told}\n{_caret(self.source, self.column)}" if self.source else told
+        text = f"{self.line}:{self.column}: {self.message}; expected {self.expected}"
+        return f"{text}\n{_caret(self.source, self.column)}" if self.source else text
 
 
 class GramError(JourneymanError, ValueError):

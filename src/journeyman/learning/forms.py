@@ -85,16 +85,16 @@ def as_advice(
     """A strategy as one run is given it; ``lookups`` are what is known of its tools' arguments."""
     shown = strategy.demonstration
     effective = settings.reminder and shown is not None and any(call.effect for call in shown.calls)
-    told: dict[str, Any] = {"strategy_id": strategy.id, "text": strategy.content, "effective": effective}
-    told["tools"] = tuple(dict.fromkeys(strategy.tool_sequence))
+    fields: dict[str, Any] = {"strategy_id": strategy.id, "text": strategy.content, "effective": effective}
+    fields["tools"] = tuple(dict.fromkeys(strategy.tool_sequence))
     if shown is None or settings.form == "system":
-        return Advice(**told)
+        return Advice(**fields)
     if settings.form == "steps":
         # Where arguments come from is told where the values are: a note in the place of a value is copied as one.
-        told["text"] = f"For requests like {strategy.texts[0]!r}: {', then '.join(strategy.tool_sequence)}."
-        return Advice(**told, form="steps", **_as_steps(strategy, shown, tools, request, lookups))
+        fields["text"] = f"For requests like {strategy.texts[0]!r}: {', then '.join(strategy.tool_sequence)}."
+        return Advice(**fields, form="steps", **_as_steps(strategy, shown, tools, request, lookups))
     turns = turns_of(shown, closing=settings.closing, finish=FINISH in tools, key=strategy.id[-6:])
-    return Advice(**told, form="turns", turns=tuple(turns))
+    return Advice(**fields, form="turns", turns=tuple(turns))
 
 
 def worded_alike(strategy: ToolCallingStrategy, request: str) -> Alike | None:
@@ -189,8 +189,8 @@ def _closing(shown: Demonstration, closing: str) -> str:
     if closing == "answer" and shown.closing:
         return shown.closing
     made = [call for call in shown.calls if call.effect] or list(shown.calls)
-    told = [f"{call.tool_name}({json.dumps(call.arguments, ensure_ascii=False)[1:-1]})" for call in made]
-    return f"Made by calls: {'; '.join(told)}."
+    calls = [f"{call.tool_name}({json.dumps(call.arguments, ensure_ascii=False)[1:-1]})" for call in made]
+    return f"Made by calls: {'; '.join(calls)}."
 
 
 def prose(request: str, shown: Demonstration, sequence: Sequence[str]) -> str:

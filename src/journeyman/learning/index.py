@@ -220,12 +220,12 @@ class StrategyIndex:
 
     def pitfalls(self, tools: Sequence[str], *, owners: Sequence[str | None], most: int) -> list[PlaybookBullet]:
         """What to beware of with these tools, those that helped most first."""
-        told = [
+        helpful = [
             bullet
             for bullet in self._pitfalls_of(tools, owners)
             if bullet.helpful_count >= bullet.harmful_count and (bullet.lookup is None or bullet.lookup.found_by)
         ]
-        return sorted(told, key=lambda bullet: bullet.harmful_count - bullet.helpful_count)[:most]
+        return sorted(helpful, key=lambda bullet: bullet.harmful_count - bullet.helpful_count)[:most]
 
     def lookups(self, tools: Sequence[str], *, owners: Sequence[str | None]) -> list[Lookup]:
         """Which arguments of these tools must be looked up, and where."""

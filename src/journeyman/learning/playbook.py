@@ -255,10 +255,10 @@ class Playbook:
             near = list(dict.fromkeys(name for strategy in strategies for name in strategy.tool_sequence))
             if not near and len(tools) <= AT_HAND:
                 near = list(tools)
-            told = self._index.pitfalls(near, owners=owners, most=settings.pitfalls)
+            bullets = self._index.pitfalls(near, owners=owners, most=settings.pitfalls)
             plain = await self._index.plain(text, owners=owners, most=settings.pitfalls, least=settings.nearest)
-            told += [bullet for bullet, _ in plain if bullet.helpful_count >= bullet.harmful_count]
-            advice += [Advice(strategy_id=bullet.id, text=bullet.content) for bullet in told]
+            bullets += [bullet for bullet, _ in plain if bullet.helpful_count >= bullet.harmful_count]
+            advice += [Advice(strategy_id=bullet.id, text=bullet.content) for bullet in bullets]
         if settings.lookups:
             advice = lookup_advice(lookups) + advice
         if advice and run_id and self.is_holdout(run_id):

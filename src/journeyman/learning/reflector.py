@@ -110,7 +110,7 @@ def judge(episode: Episode, abstracted: Abstracted | None) -> Label | None:
 
 def _pitfalls(episode: Episode) -> list[PlaybookBullet]:
     """What failed and was then done right in the same run, said about the tool, without anybody's values."""
-    told: list[PlaybookBullet] = []
+    pitfalls: list[PlaybookBullet] = []
     for at, failed in enumerate(episode.calls):
         if failed.ok or failed.error_code in listed.other_faults:
             continue
@@ -119,8 +119,8 @@ def _pitfalls(episode: Episode) -> list[PlaybookBullet]:
         if right is None:
             continue
         if (text := _lesson(failed, right, later[: later.index(right)], episode)) is not None:
-            told.append(_bullet(episode, failed.tool_name, text))
-    return told
+            pitfalls.append(_bullet(episode, failed.tool_name, text))
+    return pitfalls
 
 
 def _bullet(episode: Episode, tool_name: str, text: str, lookup: Lookup | None = None) -> PlaybookBullet:

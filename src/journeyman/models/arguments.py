@@ -26,7 +26,7 @@ ALIKE = 0.8
 NUMBERS = ("integer", "number")
 NO_QUANTITY = frozenset(("number", "count", "amount", "num", "max", "min", "of", "id", "value"))
 """What names of parameters have that a request does not say beside a number."""
-ADDRESSES = {frozenset(("email", "mail")): "mail", frozenset(("url", "uri", "link", "website")): "address"}
+MAILS, LINKS = frozenset(("email", "mail")), frozenset(("url", "uri", "link", "website"))
 EXCEPTED = r"\b(?:except(?: for)?|apart from|other than|but not|instead of|rather than)\s+(?:(?:the|my|a|an)\s+)?"
 
 
@@ -77,14 +77,14 @@ def _ends(dates: Sequence[str]) -> tuple[str, str] | None:
     return (starts[0], ends[0]) if len(starts) == len(ends) == 1 and len(dates) == 2 and starts != ends else None
 
 
-def _range(told: Mention, start: str, end: str) -> dict[str, date]:
-    match told.side:
+def _range(day: Mention, start: str, end: str) -> dict[str, date]:
+    match day.side:
         case "before":
-            return {end: told.period.last}
+            return {end: day.period.last}
         case "after":
-            return {start: told.period.first}
+            return {start: day.period.first}
         case _:
-            return {start: told.period.first, end: told.period.last}
+            return {start: day.period.first, end: day.period.last}
 
 
 def grounded(arguments: Mapping[str, Any], schema: Mapping[str, Any], text: str, today: date) -> dict[str, Any]:
@@ -115,10 +115,10 @@ def with_numbers(arguments: Mapping[str, Any], schema: Mapping[str, Any], text: 
     for each in reversed(mentions(text, today)):
         text = without(text, each)
     takes = {name: part for name, part in schema.get("properties", {}).items() if part.get("type") in NUMBERS}
-    told = {name: {stem(word) for word in words(name) if word not in NO_QUANTITY} for name in takes}
+    stems = {name: {stem(word) for word in words(name) if word not in NO_QUANTITY} for name in takes}
     said, made = _quantities(text), dict(arguments)
     for name in takes:
-        own = told[name].difference(*(each for other, each in told.items() if other != name))
+        own = stems[name].difference(*(each for other, each in stems.items() if other != name))
         beside = [value for value, near in said if near & own]
         if len(beside) == 1:
             stray = [value for value, _ in said].count(beside[0]) == 1
@@ -152,8 +152,8 @@ def _quantities(text: str) -> list[tuple[float, set[str]]]:
 def with_addresses(arguments: Mapping[str, Any], schema: Mapping[str, Any], text: str) -> dict[str, Any]:
     """The arguments, and the only e-mail or web address of a request where the only parameter for it was left out."""
     made = dict(arguments)
-    for kind, pattern in ADDRESSES.items():
-        said = {match[0].rstrip(CLOSING) for match in getattr(_english, pattern).finditer(text)}
+    for kind, pattern in ((MAILS, _english.mail), (LINKS, _english.address)):
+        said = {match[0].rstrip(CLOSING) for match in pattern.finditer(text)}
         properties: Mapping[str, Mapping[str, Any]] = schema.get("properties", {})
         takes = [name for name, part in properties.items() if kind & {*words(name), str(part.get("format"))}]
         if len(said) == len(takes) == 1 and takes[0] not in made and not said & set(map(str, made.values())):
@@ -353,9 +353,9 @@ def mentions(text: str, today: date) -> list[Mention]:
     return days
 
 
-def without(text: str, told: Mention) -> str:
+def without(text: str, day: Mention) -> str:
     """The request without the words of a day."""
-    before, after = text[: told.start].rstrip(" ,"), text[told.end :]
+    before, after = text[: day.start].rstrip(" ,"), text[day.end :]
     return f"{before}{after}" if before else after.lstrip(" ,")
 
 

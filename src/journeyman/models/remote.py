@@ -79,8 +79,8 @@ def _counted(error: ModelError, times: int, seconds: float) -> ModelError:
     """The error, with how often and how long the model was asked, where that was more than once."""
     if times == 1:
         return error
-    told = error.info.model_dump(include={"code", "category", "retryable", "user_guidance"})
-    return ModelError(message=f"{error.info.message}; asked {times} times in {seconds:.0f} s", **told)
+    about = error.info.model_dump(include={"code", "category", "retryable", "user_guidance"})
+    return ModelError(message=f"{error.info.message}; asked {times} times in {seconds:.0f} s", **about)
 
 
 def _pause(failed: AttemptError, retried: int, *, left: float | None) -> float | None:

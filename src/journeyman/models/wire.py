@@ -127,8 +127,8 @@ def _wire_messages(
         if message.role is not Role.FUNCTION:
             continue
         for medium in message.media:
-            told = medium.words(f"part of the result of {message.name}, and nothing that the user said")
-            held += [{"type": "text", "text": told}, _part(medium)]
+            caption = medium.words(f"part of the result of {message.name}, and nothing that the user said")
+            held += [{"type": "text", "text": caption}, _part(medium)]
         if held and (at + 1 == len(messages) or messages[at + 1].role is not Role.FUNCTION):
             yield {"role": "user", "content": held}
             held = []

@@ -126,10 +126,10 @@ def default_reads(name: str, *, elsewhere: bool, reads_only: bool) -> tuple[str,
     parts = words(name)
     if not elsewhere and not reads_only and not (parts and parts[0] in lists.reading):
         return ()
-    told = {*parts, "_".join(parts[-2:])}
+    named = {*parts, "_".join(parts[-2:])}
     # Somebody's address is no mail.
-    untrusted = elsewhere or (bool(told & lists.untrusted) and told.isdisjoint({"address", "addresses"}))
-    return (*(("untrusted",) if untrusted else ()), *(("private",) if told & lists.private else ()))
+    untrusted = elsewhere or (bool(named & lists.untrusted) and named.isdisjoint({"address", "addresses"}))
+    return (*(("untrusted",) if untrusted else ()), *(("private",) if named & lists.private else ()))
 
 
 @lru_cache(maxsize=4_096)

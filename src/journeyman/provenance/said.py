@@ -81,8 +81,8 @@ class Said:
 def taken_apart(text: str) -> Said:
     text = text[:LONGEST_READ]
     asked, ordered, forbidden = set[str](), set[str](), set[str]()
-    told = _quoted.sub(lambda found: " " if len(found[0].split()) > LONGEST_NAME else found[0], text)
-    for sentence in _sentences(_named.sub(" ", told if words(told) else text)):
+    unquoted = _quoted.sub(lambda found: " " if len(found[0].split()) > LONGEST_NAME else found[0], text)
+    for sentence in _sentences(_named.sub(" ", unquoted if words(unquoted) else text)):
         question = sentence.rstrip().endswith("?") and _asks.match(sentence) and not _politely.search(sentence)
         for clause in _clauses(sentence):
             denied = _denied(clause)

@@ -84,8 +84,8 @@ def _send_metrics(given: Mapping[str, str]) -> None:
 
 
 def _seconds(given: Mapping[str, str], kind: str) -> float | None:
-    told = any(name in given for name in ("OTEL_EXPORTER_OTLP_TIMEOUT", f"OTEL_EXPORTER_OTLP_{kind}_TIMEOUT"))
-    return None if told else EXPORT_SECONDS  # None: the exporter reads it
+    given_by = any(name in given for name in ("OTEL_EXPORTER_OTLP_TIMEOUT", f"OTEL_EXPORTER_OTLP_{kind}_TIMEOUT"))
+    return None if given_by else EXPORT_SECONDS  # None: the exporter reads it
 
 
 def _resource(given: Mapping[str, str]) -> Any:

@@ -198,7 +198,7 @@ def _error(item: str, status: int, headers: Mapping[str, str]) -> ToolError:
 def _summary(item: dict[str, Any]) -> dict[str, Any]:
     """The fields of a pull request or an issue that a model needs."""
     body = item.get("body") or ""
-    shown: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "title": item.get("title"),
         "state": "merged" if item.get("merged") else item.get("state"),
         "author": (item.get("user") or {}).get("login"),
@@ -209,7 +209,7 @@ def _summary(item: dict[str, Any]) -> dict[str, Any]:
         "body": body if len(body) <= LONGEST_BODY else body[:LONGEST_BODY] + "…",
     }
     further = ("draft", "mergeable", "additions", "deletions", "changed_files", "comments")
-    return shown | {name: item[name] for name in further if name in item}
+    return fields | {name: item[name] for name in further if name in item}
 
 
 def github_tools(github: GitHub) -> list[Tool[..., Any]]:

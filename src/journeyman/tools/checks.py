@@ -73,8 +73,8 @@ def _texts(item: ToolSpecification) -> Iterable[tuple[str, str]]:
     """What a model reads of a tool besides names."""
     yield "the description", item.description[:_MOST_SEARCHED]
     for name, schema in item.parameters.get("properties", {}).items():
-        told = (inner.get(key) for inner in schemas_in(schema) for key in ("description", "title"))
-        text = "\n".join(text for text in told if isinstance(text, str))
+        texts = (inner.get(key) for inner in schemas_in(schema) for key in ("description", "title"))
+        text = "\n".join(text for text in texts if isinstance(text, str))
         yield f"the description of parameter {name!r}", text[:_MOST_SEARCHED]
 
 

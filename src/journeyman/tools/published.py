@@ -41,8 +41,8 @@ def resource(
         raise ToolDefinitionError(f"resource({uri!r}): give an address, e.g. @resource('orders://{{order_id}}')")
 
     def decorate(function: Callable[P, R]) -> Tool[P, R]:
-        told = {"uri": uri, "mime_type": mime_type}
-        made = _made(function, RESOURCE, {key: value for key, value in told.items() if value}, complete, options)
+        about = {"uri": uri, "mime_type": mime_type}
+        made = _made(function, RESOURCE, {key: value for key, value in about.items() if value}, complete, options)
         named = {name for names in _VARIABLE.findall(uri) for name in names.split(",")}
         taken, needed = set(made.specification.parameters["properties"]), made.specification.parameters.get("required")
         if wrong := sorted((named - taken) | (set(needed or ()) - named)):
@@ -77,11 +77,11 @@ def prompt(
 def _made(
     function: Callable[P, R],
     kind: str,
-    told: Mapping[str, Any],
+    about: Mapping[str, Any],
     complete: Mapping[str, Complete] | None,
     options: ToolOptions,
 ) -> Tool[P, R]:
-    given: ToolOptions = {"read_only": True, **options, "metadata": {**(options.get("metadata") or {}), kind: told}}
+    given: ToolOptions = {"read_only": True, **options, "metadata": {**(options.get("metadata") or {}), kind: about}}
     made = tool(function, **given)
     if wrong := sorted(set(complete or ()) - set(made.specification.parameters["properties"])):
         raise ToolDefinitionError(

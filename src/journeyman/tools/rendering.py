@@ -56,10 +56,10 @@ def composed(records: Iterable[ToolCallRecord], own: Mapping[str, str]) -> str:
     """
     kept = list({_what(item): item for item in records}.values())
     made_good = {item.tool_name: at for at, item in enumerate(kept) if item.success}
-    told = [item for at, item in enumerate(kept) if item.success or made_good.get(item.tool_name, -1) < at]
-    if len(told) == 1:
-        return rendered(told[0], own.get(told[0].call_id, ""))
-    return "\n\n".join(_one_of_several(item, own.get(item.call_id, "")) for item in told)
+    records_kept = [item for at, item in enumerate(kept) if item.success or made_good.get(item.tool_name, -1) < at]
+    if len(records_kept) == 1:
+        return rendered(records_kept[0], own.get(records_kept[0].call_id, ""))
+    return "\n\n".join(_one_of_several(item, own.get(item.call_id, "")) for item in records_kept)
 
 
 def _what(record: ToolCallRecord) -> tuple[str, str]:
@@ -147,9 +147,9 @@ def _of_artifact(artifact: Artifact) -> str:
 
 
 def _several(items: list[Any], total: int | None = None) -> str:
-    shown = items[:MOST_ROWS]
-    text = _table(shown) if _are_records(shown) else "\n".join(f"- {_cell(item)}" for item in shown)
-    left = max(len(items), total or 0) - len(shown)
+    rows = items[:MOST_ROWS]
+    text = _table(rows) if _are_records(rows) else "\n".join(f"- {_cell(item)}" for item in rows)
+    left = max(len(items), total or 0) - len(rows)
     return f"{text}\n\n… and {left:,} more." if left > 0 else text
 
 
@@ -232,8 +232,8 @@ def _label(name: str) -> str:
 
 def _values(arguments: Mapping[str, Any]) -> str:
     """The arguments that tell calls of one tool apart, in a few words."""
-    shown = [_cell(value) for value in arguments.values() if isinstance(value, str | int | float) and value != ""]
-    return f" ({', '.join(shown[:3])})" if shown else ""
+    cells = [_cell(value) for value in arguments.values() if isinstance(value, str | int | float) and value != ""]
+    return f" ({', '.join(cells[:3])})" if cells else ""
 
 
 def _medium(value: dict[str, Any]) -> str:
@@ -262,8 +262,8 @@ def _cell(value: Any) -> str:
             return ", ".join(map(_cell, value[:MOST_ROWS])) + (f" and {left:,} more" if left > 0 else "")
         return f"{len(value):,} item{'' if len(value) == 1 else 's'}"
     if isinstance(value, dict):
-        if told := _medium(value):
-            return told
+        if medium := _medium(value):
+            return medium
         names = _fields(list(islice(value, MOST_KEYS)), lambda name: [value[name]])[:MOST_COLUMNS]
         inner = ((name, value[name]) for name in names)
         return ", ".join(

@@ -303,8 +303,8 @@ def _tidy(schema: dict[str, Any], inline: dict[str, Any]) -> dict[str, Any]:
         beside = {key: value for key, value in schema.items() if key != "$ref"}
         return _tidy({**inline[name], **beside}, inline)
     # Only schemas are entered: a default or an enum may well hold a "title" of its own.
-    told = {key: value for key, value in schema.items() if key not in _NOISE}
-    return with_schemas(told, lambda inner: _tidy(inner, inline))
+    plain = {key: value for key, value in schema.items() if key not in _NOISE}
+    return with_schemas(plain, lambda inner: _tidy(inner, inline))
 
 
 def _reachable(name: str, definitions: dict[str, Any]) -> set[str]:

@@ -145,10 +145,10 @@ class Tool(Generic[P, R]):
         """Fingerprint of the whole specification, the implementation and where they come from."""
         from journeyman.tools.fingerprint import code_fingerprint  # only needed where somebody must be asked
 
-        told = self.specification.model_dump(mode="json", fallback=lambda value: type(value).__qualname__)
-        told["permissions"] = sorted(told["permissions"])  # a set has no order
+        fields = self.specification.model_dump(mode="json", fallback=lambda value: type(value).__qualname__)
+        fields["permissions"] = sorted(fields["permissions"])  # a set has no order
         adapted = "" if self.adapt is None else code_fingerprint(self.adapt)
-        parts = [canonical_json(told), code_fingerprint(self.function), adapted, self.origin]
+        parts = [canonical_json(fields), code_fingerprint(self.function), adapted, self.origin]
         return digest(*parts, canonical_json(self.settings)) if self.settings else digest(*parts)
 
     def approval_digest(self) -> str:

@@ -59,9 +59,9 @@ def transformed(
     changes: dict[str, Any] = {"name": rename, "description": description}
     fields: dict[str, Any] = {}
     if arguments:
-        told = _Told(specification, arguments)
-        changes |= {"parameters": told.parameters, "signature": "", "sends": told.sends}
-        given = canonical_json([told.names, sorted(told.hidden), told.fixed])
+        renamed = _Told(specification, arguments)
+        changes |= {"parameters": renamed.parameters, "signature": "", "sends": renamed.sends}
+        given = canonical_json([renamed.names, sorted(renamed.hidden), renamed.fixed])
         fields["adapt"] = partial(_given, given, item.adapt)
     if result:
         if wrong := sorted(result.keys() - {"select", "items", "chars"}):
@@ -117,9 +117,9 @@ class _Told:
             yield f"to:{self.fixed[name]}" if name in self.fixed else name
 
 
-def _given(told: str, adapt: Adapter | None, given: dict[str, Any]) -> dict[str, Any]:
+def _given(stored: str, adapt: Adapter | None, given: dict[str, Any]) -> dict[str, Any]:
     """Arguments under the tool's own names, with those that are given for good."""
-    names, hidden, fixed = from_json(told)
+    names, hidden, fixed = from_json(stored)
     own = {names.get(name, name): value for name, value in given.items() if name not in hidden}
     return {**(own if adapt is None else adapt(own)), **fixed}
 

@@ -187,8 +187,8 @@ def _with_visible_texts(part: Any, name: str = "") -> Any:
 
 
 def _told(hints: types.ToolAnnotations) -> dict[str, Any]:
-    told = hints.model_dump(by_alias=True, exclude_none=True)
-    return {key: visible(value[:200]) if isinstance(value, str) else value for key, value in told.items()}
+    given = hints.model_dump(by_alias=True, exclude_none=True)
+    return {key: visible(value[:200]) if isinstance(value, str) else value for key, value in given.items()}
 
 
 # --- results as plain JSON: text as text, structure as it is, images and other media apart

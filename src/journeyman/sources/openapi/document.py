@@ -336,9 +336,9 @@ class _Lowered:
 
     def _description(self, method: str, path: str) -> str:
         texts = [self._said.get("summary") or self._item.get("summary"), self._said.get("description")]
-        told = [_plain(text) for text in texts if isinstance(text, str) and text.strip()]
-        text = told[0] if len(told) == 2 and told[1].startswith(told[0]) else "\n\n".join(told)
-        text = told[1] if len(told) == 2 and text == told[0] else text
+        plain = [_plain(text) for text in texts if isinstance(text, str) and text.strip()]
+        text = plain[0] if len(plain) == 2 and plain[1].startswith(plain[0]) else "\n\n".join(plain)
+        text = plain[1] if len(plain) == 2 and text == plain[0] else text
         return visible(text[:_DESCRIPTION_CHARS]) or f"{method.upper()} {path}, of which the document says no more."
 
     def _security(self) -> Iterator[tuple[str, ...]]:
@@ -381,8 +381,8 @@ class _Lowered:
             number += 1
         schema = dict(schema) if isinstance(schema, dict) else {}
         if "default" in schema:  # the API fills it in: sent with a change, it could overwrite what is there
-            told = f"Default: {canonical_json(schema.pop('default'))[:80]}"
-            schema["description"] = f"{schema['description']} {told}" if schema.get("description") else told
+            note = f"Default: {canonical_json(schema.pop('default'))[:80]}"
+            schema["description"] = f"{schema['description']} {note}" if schema.get("description") else note
         self._properties[argument] = schema
         if required:
             self._required.append(argument)

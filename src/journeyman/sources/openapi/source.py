@@ -141,15 +141,15 @@ class OpenApi(ServedTools):
                 raise ConfigurationError(why) from None
         from journeyman.sensitive.fetching import fetch
 
-        shown = bare_url(self._document)
+        address = bare_url(self._document)
         check_address(self._document, private=True)
         try:
             answer = await fetch(self._document, {}, private=True, most=DOCUMENT_BYTES, failed=_unreachable)
         except ToolError as error:
-            raise ConfigurationError(f"the OpenAPI document {shown!r} cannot be fetched: {error.message}") from None
+            raise ConfigurationError(f"the OpenAPI document {address!r} cannot be fetched: {error.message}") from None
         if answer.status != 200 or not answer.complete:
             why = f"status {answer.status}" if answer.complete else f"more than {DOCUMENT_BYTES:,} bytes"
-            raise ConfigurationError(f"the OpenAPI document {shown!r} cannot be fetched: {why}")
+            raise ConfigurationError(f"the OpenAPI document {address!r} cannot be fetched: {why}")
         return answer.body
 
     def _base(self, root: Mapping[str, Any]) -> tuple[str, bool]:
@@ -158,8 +158,8 @@ class OpenApi(ServedTools):
             return self._given, True
         base = urljoin(self._document if "://" in self._document else "", server_of(root))
         if not _ADDRESS.match(base):
-            shown = f"the OpenAPI document {self._document!r} names no server that can be called"
-            raise ConfigurationError(f"{shown} ({bare_url(base)!r}): give a base_url")
+            why = f"the OpenAPI document {self._document!r} names no server that can be called"
+            raise ConfigurationError(f"{why} ({bare_url(base)!r}): give a base_url")
         return base, urlsplit(base).netloc == urlsplit(self._document).netloc
 
     # --- listing
@@ -188,7 +188,7 @@ class OpenApi(ServedTools):
         if operation.servers and self._given is None:
             return UnusableTool(name, "is served elsewhere than the rest of the API: give a base_url")
         reads = _is_read(operation)
-        told = {"server": digest(api.base), "operation": operation.id, "method": operation.method}
+        about = {"server": digest(api.base), "operation": operation.id, "method": operation.method}
         try:
             specification = ToolSpecification(
                 name=name,
@@ -199,7 +199,7 @@ class OpenApi(ServedTools):
                 idempotent=reads or operation.idempotency is not None,
                 **self.declared,
                 deprecated=operation.deprecated,
-                metadata={"openapi": {**told, "path": operation.path}},
+                metadata={"openapi": {**about, "path": operation.path}},
             )
         except JourneymanError as error:
             return UnusableTool(name, visible(str(error)[:500]))
@@ -308,7 +308,7 @@ class _Call:
 
         from journeyman.sensitive.fetching import AddressRefusedError
 
-        operation, shown = self.operation, f"the API {self.api.name!r}"
+        operation, api_name = self.operation, f"the API {self.api.name!r}"
         for _ in range(MOST_REDIRECTS):
             try:
                 async with self.api.session.request(
@@ -320,21 +320,21 @@ class _Call:
             except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as error:
                 raise ToolError(
                     "API_UNREACHABLE",
-                    f"{shown} cannot be reached ({type(error).__name__})",
+                    f"{api_name} cannot be reached ({type(error).__name__})",
                     operation.method in _READS,
                     "Try again later, or go on without it",
                     category=ErrorCategory.NETWORK,
                 ) from None
             except (aiohttp.ClientError, TimeoutError) as error:
-                raise OutcomeUnknownError(f"{shown} went away during the call ({type(error).__name__})") from None
+                raise OutcomeUnknownError(f"{api_name} went away during the call ({type(error).__name__})") from None
             if response.status not in (301, 302, 303, 307, 308):
                 return self._answer(response, self.api.masked(body), whole)
             to = urljoin(url, response.headers.get("location", ""))
             if operation.method not in _READS or _origin(to) != _origin(self.api.base):
-                why = f"{shown} redirects to {bare_url(to)[:200]!r}, which is not followed"
+                why = f"{api_name} redirects to {bare_url(to)[:200]!r}, which is not followed"
                 raise ToolError("REDIRECTED", why, category=ErrorCategory.PERMISSION)
             url = to
-        raise ToolError("REDIRECTED", f"{shown} redirects more than {MOST_REDIRECTS} times")
+        raise ToolError("REDIRECTED", f"{api_name} redirects more than {MOST_REDIRECTS} times")
 
     def _answer(self, response: aiohttp.ClientResponse, body: bytes, whole: bool) -> Any:
         if response.status >= 400:
@@ -348,8 +348,8 @@ class _Call:
             )
         if not body:
             kept = ("location", "content-length", "content-type", "last-modified", "etag")
-            told = {name: response.headers[name] for name in kept if name in response.headers}
-            value: Any = {"status": response.status, **({"headers": told} if told else {})}
+            headers = {name: response.headers[name] for name in kept if name in response.headers}
+            value: Any = {"status": response.status, **({"headers": headers} if headers else {})}
         else:
             value = _value(response, body)
         if (link := _LINK.search(response.headers.get("link", "")[:8_000])) is not None:

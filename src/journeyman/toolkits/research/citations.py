@@ -56,7 +56,7 @@ def check_citations(text: str, sources: Mapping[int, Source], *, now: datetime |
     marks: list[tuple[int, str]] = []
     problems: list[str] = []
     used: dict[int, Source] = {}
-    told: set[int] = set()
+    aged: set[int] = set()
     read = {number: _Read(source) for number, source in sources.items()}
     for claim in claims(text):
         problem = _problem(claim, read)
@@ -68,8 +68,8 @@ def check_citations(text: str, sources: Mapping[int, Source], *, now: datetime |
             if source is None:
                 continue
             used[number] = source
-            if source.stored_at is not None and number not in told:
-                told.add(number)
+            if source.stored_at is not None and number not in aged:
+                aged.add(number)
                 marks.append((claim.stop, f" (from memory, stored {age(source.stored_at, now)} ago)"))
     shown = text
     for place, mark in sorted(marks, key=lambda item: item[0], reverse=True):

@@ -164,16 +164,16 @@ class SlackReader:
     async def names(self, users: Iterable[str], *, token: str) -> Mapping[str, str]:
         """What people are called, as far as Slack says."""
         for user in {user for user in users if (token, user) not in self._names}:
-            told: Mapping[str, Any] = {}
+            answer: Mapping[str, Any] = {}
             try:
-                told = await self.ask("users.info", {"user": user}, token=token)
+                answer = await self.ask("users.info", {"user": user}, token=token)
             except ToolError as error:
                 if error.info.retryable:
                     break
                 # Without the scope, for example: their id must do.
             if len(self._names) >= MOST_NAMES:
                 self._names.clear()
-            self._names[token, user] = name_of(told.get("user") or {})
+            self._names[token, user] = name_of(answer.get("user") or {})
         return {user: name for (known, user), name in self._names.items() if known == token and name}
 
     async def ask(self, method: str, given: Mapping[str, str], *, token: str) -> dict[str, Any]:
