@@ -15,7 +15,7 @@ from pydantic import Field
 from journeyman.core.calls import ArgumentSource, ToolCallRecord, ungrounded
 from journeyman.core.data import Derived, Entity, Moment, canonical_json, derived, exact_json
 from journeyman.core.policy import Principal, RiskLevel
-from journeyman.core.words import words
+from journeyman.core.words import WordLists, words
 
 NOBODY = "nobody could be asked"
 """How the reason begins of a denial that nobody has pronounced."""
@@ -252,7 +252,7 @@ def _against(calls: Sequence[ToolCallRecord], wanted: Sequence[ToolCallRecord]) 
             return f"{call.ungrounded[0]} of {call.tool_name} was found nowhere"
     if lost := {call.tool_name for call in wanted} - {call.tool_name for call in made}:
         return f"{min(lost)} had no effect"
-    added = [call for call in made if _SAME_AGAIN.isdisjoint(words(call.tool_name))]
+    added = [call for call in made if _listed.same_again.isdisjoint(words(call.tool_name))]
     done = [(call.tool_name, canonical_json(call.arguments)) for call in added]
     if len(set(done)) < len(done):
         return "the same thing was done twice"
@@ -268,16 +268,9 @@ def says_failure(result: Any) -> bool:
     """Whether a result is a short text that reports a failure, as tools give that raise no errors."""
     if not isinstance(result, str) or len(result) > LONGEST_REPORT:
         return False
-    return not _WORDS_OF_FAILURE.isdisjoint(result.lower().translate(_APART).split())
+    return not _listed.failure.isdisjoint(result.lower().translate(_APART).split())
 
 
-_SAME_AGAIN = frozenset(
-    {"update", "set", "delete", "remove", "cancel", "move", "rename", "mark", "assign", "edit", "change", "modify"}
-)
-"""Verbs in the names of tools that, called twice, leave what calling them once leaves."""
+_listed = WordLists("journeyman.core", "judging.txt")
 LONGEST_REPORT = 200
 _APART = str.maketrans(dict.fromkeys('.,:;!?()[]{}"', " "))
-_WORDS_OF_FAILURE = frozenset(
-    {"not", "no", "invalid", "failed", "failure", "error", "cannot", "can't", "couldn't", "unable", "denied"}
-    | {"refused", "missing", "must", "unknown", "unexpected"}
-)

@@ -14,6 +14,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from journeyman.core.content import MediaKind, Medium
 from journeyman.core.runs import Message, Role, ToolCall
 from journeyman.core.specification import ToolSpecification, name_for_models
+from journeyman.core.words import patterns
 
 
 @lru_cache(4_096)
@@ -22,22 +23,10 @@ def is_safe_name(name: str) -> bool:
     return name_for_models(name) == name
 
 
-_SEES = re.compile(
-    r"gpt-4(o|\.1|\.5|-turbo)|gpt-[5-9]|chatgpt|\bo[134]\b|claude|gemini|gemma-?3|pixtral|llava|llama-?4|vision|vl\b|"
-    r"minicpm-?[vo]|moondream|molmo|internvl|smolvlm|mistral-(small|medium|large)|grok-[4-9]|nova-(lite|pro|premier)|"
-    r"multimodal|omni|glm-4\.\dv",
-    re.IGNORECASE,
-)
-_HEARS = re.compile(r"gemini|-audio|omni|voxtral|multimodal", re.IGNORECASE)
-_READS = re.compile(r"claude|gemini|gpt-4(o|\.1)|gpt-[5-9]|\bo[134]\b", re.IGNORECASE)
-
-
 def media_of(name: str) -> tuple[MediaKind, ...]:
     """What a model takes besides text, as far as its name tells."""
-    if "-audio" in name.lower():
-        return ("audio",)
-    known: dict[MediaKind, re.Pattern[str]] = {"image": _SEES, "audio": _HEARS, "document": _READS}
-    return tuple(kind for kind, pattern in known.items() if pattern.search(name))
+    known: dict[Any, re.Pattern[str]] = patterns("journeyman.models", "media.txt")
+    return ("audio",) if "-audio" in name.lower() else tuple(kind for kind in known if known[kind].search(name))
 
 
 MALFORMED_SHOWN = 200

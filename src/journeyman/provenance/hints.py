@@ -14,7 +14,7 @@ from journeyman.core.calls import ResultField, Taken, ToolCallRecord
 from journeyman.core.playbook import NEXT_STEP, Advice, Lookup, NextStep
 from journeyman.core.runs import Message, ReasoningStep, Role, ToolCall
 from journeyman.core.specification import FINISH, ToolSpecification
-from journeyman.core.words import stands_in
+from journeyman.core.words import Patterns, stands_in
 from journeyman.provenance.index import finders
 from journeyman.provenance.ledger import Utterance, result_of, values_at
 
@@ -24,13 +24,7 @@ MOST_ALLOWED = 50
 LONGEST_VALUE = 400
 CLOSE = 0.8
 """How much of a value and a choice must be the same, where only one is."""
-_LISTED = re.compile(
-    r"(?:choose from|choose one of|one of|allowed(?: values)?(?: are)?|valid \w+ are"
-    r"|(?:must|should) be(?: one of| either)?|options(?: are)?"
-    r"|either|permitted(?: are)?|expected)\b:?\s*(.*)",
-    re.IGNORECASE | re.DOTALL,
-)
-_INSTEAD = re.compile(r",?\s*\b(?:not|got|but|instead of|received)\b.*", re.IGNORECASE | re.DOTALL)
+_written = Patterns("journeyman.provenance", "refusals.txt")
 _QUOTED = re.compile(r"'([^']{1,60})'|\"([^\"]{1,60})\"")
 
 
@@ -227,9 +221,9 @@ def refused(arguments: Mapping[str, Any], error: str) -> list[str]:
 
 def allowed_in(error: str, refused_value: str) -> tuple[str, ...]:
     """The values that a refusal names as those that are allowed; none where it names fewer than two."""
-    if (listed := _LISTED.search(error)) is None:
+    if (listed := _written.listed.search(error)) is None:
         return ()
-    text = _INSTEAD.sub("", listed[1])
+    text = _written.instead.sub("", listed[1])
     quoted = [one or other for one, other in _QUOTED.findall(text)]
     bare = (part.strip(" .;:") for part in re.split(r",|\bor\b|\band\b|\||/", text.partition(";")[0]))
     values = quoted or [part for part in bare if part and len(part.split()) < 5]

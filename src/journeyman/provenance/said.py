@@ -9,9 +9,10 @@ from functools import cache, lru_cache
 from itertools import pairwise
 from typing import TypeAlias
 
-from journeyman.core.words import WordLists, stem, words
+from journeyman.core.words import Patterns, WordLists, stem, words
 
 lists = WordLists("journeyman.provenance", "flow.txt", "flow.de.txt")
+_orders = Patterns("journeyman.provenance", "orders.txt")
 LONGEST_READ = 200_000
 """Characters of one text that are looked at."""
 FORBIDDEN_AFTER = 5
@@ -22,43 +23,15 @@ Day: TypeAlias = tuple[int | None, int | None, int]
 
 _sentences = re.compile(r"[^.!?;\n]+(?:[.!?;\n](?!\s|$)[^.!?;\n]+)*[.!?;\n]?").findall
 _clauses = re.compile(r"[,;:()]|\s-+\s|\b(?:but|and|then|aber|und|dann|sondern)\b", re.IGNORECASE).split
-_not = re.compile(
-    r"\b(?:(?P<who>they|he|she|it|who|which|that|if|why)\W+(?:\w+\W+)?)?"
-    r"(?:do\s*n[o'’]?t|dont|don\W?t|must\s*n[o'’]?t|should\s*n[o'’]?t|shall\s+not|need\s*n[o'’]?t)\b"
-    r"(?!\W+(?:forget|hesitate))"
-    r"|\b(?:never|not\s+to|without|no\s+need|avoid|refrain|stop|instead\s+of|rather\s+than|ohne|niemals|nie|kein\w*)\b"
-    r"|(?P<behind>\bnicht\b)(?!\W+vergessen)",
-    re.IGNORECASE,
-)
-_asks = re.compile(
-    r"\W*(?:what|how|why|when|where|who|whom|whose|which|is|are|was|were|am|do|does|did|has|have|should|shall"
-    r"|wie|warum|wann|wo|wer|wem|welche\w*|ist|sind|hat|habe|soll|muss)\b",
-    re.IGNORECASE,
-)
-_politely = re.compile(
-    r"\b(?:please|bitte|(?:can|could|would|will|might)\s+you|(?:kannst|könntest|würdest|magst)\s+du)\b", re.IGNORECASE
-)
-_quoted = re.compile(
-    r"(?<!\w)([\"'“„«‘‹])(?=\w)(?:(?!\1).|(?<=\w)\1(?=\w))*?\s(?:(?!\1).)*?[\"'”“»’›](?!\w)", re.DOTALL
-)
 LONGEST_NAME = 3
 """Words in quotation marks that may still be a name; more are somebody's words, and no order."""
 _named = re.compile(r"(?:https?://|www\.)\S+|[\w.+-]+@[\w.-]+|\b[\w-]+\.[a-z][a-z0-9]{1,4}\b", re.IGNORECASE)
 """Addresses and files: their parts are no orders."""
 _token = re.compile(r"[^\s\"'`(){}\[\]<>;=|“”‘’«»]+")
-_figure = re.compile(
-    r"[-+~$€£]*(\d{1,3}(?:[,.’']\d{3})+(?:[.,]\d{1,2})?|\d+(?:[.,]\d+)?)(?:[$€£%]|k|eur|usd|chf|kg|km|g|m)?",
-    re.IGNORECASE,
-)
 _SEPARATORS = str.maketrans(dict.fromkeys(",.’'"))
 _iso = re.compile(r"(?<!\d)(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
 _short = re.compile(r"(?<![\d.])(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d{2})(?!\d)")
 _nth = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)\b")
-_clock = re.compile(
-    r"(?<![\d:.])(\d{1,2})(?::(\d{2}))(?::\d{2})?\s*([ap])?\.?m?\b|(?<![\d:.])(\d{1,2})\s*([ap])\.?m\b"
-    r"|\b(?:at|um)\s+(\d{1,2})\b(?!\s*[%$€£.:])|\b(\d{1,2})\s*(?:uhr|o'clock)\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +54,11 @@ class Said:
 def taken_apart(text: str) -> Said:
     text = text[:LONGEST_READ]
     asked, ordered, forbidden = set[str](), set[str](), set[str]()
-    unquoted = _quoted.sub(lambda found: " " if len(found[0].split()) > LONGEST_NAME else found[0], text)
+    unquoted = _orders.quoted.sub(lambda found: " " if len(found[0].split()) > LONGEST_NAME else found[0], text)
     for sentence in _sentences(_named.sub(" ", unquoted if words(unquoted) else text)):
-        question = sentence.rstrip().endswith("?") and _asks.match(sentence) and not _politely.search(sentence)
+        question = (
+            sentence.rstrip().endswith("?") and _orders.asks.match(sentence) and not _orders.politely.search(sentence)
+        )
         for clause in _clauses(sentence):
             denied = _denied(clause)
             forbidden |= denied
@@ -112,7 +87,7 @@ def _verbs(order: list[str]) -> Iterator[str]:
 def _denied(clause: str) -> set[str]:
     """The stems of what a clause says is not to be done."""
     denied = set[str]()
-    for match in _not.finditer(clause):
+    for match in _orders.forbids.finditer(clause):
         if match["who"]:
             continue
         if match["behind"]:
@@ -157,7 +132,7 @@ def _figures(text: str) -> Iterator[str]:
             yield str(product)
         if before.casefold() in months or after.casefold() in months:
             continue
-        if (match := _figure.fullmatch(token)) is not None:
+        if (match := _orders.figure.fullmatch(token)) is not None:
             yield plain(match[1])
 
 
@@ -199,7 +174,7 @@ def days_in(text: str) -> frozenset[Day]:
 def times_in(text: str) -> frozenset[tuple[int, int]]:
     """The times of a day that a text names."""
     times = set[tuple[int, int]]()
-    for hour, minute, half, alone, its_half, at, oclock in _clock.findall(text):
+    for hour, minute, half, alone, its_half, at, oclock in _orders.clock.findall(text):
         given, which = int(hour or alone or at or oclock), (half or its_half).casefold()
         if which:
             given = given % 12 + (12 if which == "p" else 0)

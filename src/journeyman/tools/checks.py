@@ -9,23 +9,15 @@ from typing import Any
 
 from journeyman.core.errors import SignatureError
 from journeyman.core.specification import ToolSpecification
-from journeyman.core.words import patterns
+from journeyman.core.words import Patterns, patterns
 from journeyman.gram.references import schemas_in
 from journeyman.gram.signature import schema_differences, write_signature
 
 _LONGEST_SIDE = 300
 SHORTEST, LONGEST = 10, 500
-_USE_WHEN = re.compile(
-    r"\b(use|call)\b[^.]{0,40}\b(when|if|for|to|after|before|whenever)\b|\bwhen(ever)? the user\b", re.IGNORECASE
-)
+_says = Patterns("journeyman.tools", "described.txt")
 _VERB_NOUN = re.compile(r"[a-z]+(_[a-z0-9]+)+")
 _MOST_SEARCHED = 20_000
-_READS = re.compile(
-    r"(?:.*\.)?(?:get|read|fetch|search|list|find|check|view|browse|show|query|lookup|look_up|count|describe|is|has)"
-    r"(?=_|$|[A-Z])"
-)
-"""Whole words: 'checkout' and 'listen' say something else."""
-_OF_OTHERS = re.compile(r"web|page|url|mail|inbox|message|channel|comment|review|issue|feed|attachment")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +38,7 @@ def _problems(item: ToolSpecification) -> Iterable[tuple[str, str]]:
     length = len(item.description)
     if not SHORTEST <= length <= LONGEST:
         yield "description-length", f"the description has {length} characters; {SHORTEST}–{LONGEST} work best"
-    if not _USE_WHEN.search(item.description):
+    if not _says.use_when.search(item.description):
         yield "no-use-when", "the description does not say when to use the tool; add a sentence 'Use when …'"
     for where, text in _texts(item):
         for what, pattern in patterns("journeyman.tools", "instructing.txt").items():
@@ -59,10 +51,10 @@ def _problems(item: ToolSpecification) -> Iterable[tuple[str, str]]:
             yield "parameter-undescribed", f"parameter {name!r} has no description"
     if item.risk is None and not item.read_only:
         # What returns nothing reads nothing.
-        reads = _READS.match(item.name) and item.returns != {"type": "null"}
+        reads = _says.reads.match(item.name) and item.returns != {"type": "null"}
         seems = "; by its name it only reads: then say read_only=True" if reads else ""
         yield "risk-undeclared", f"no risk is declared, so a person is asked before each call{seems}"
-    if item.reads is None and _OF_OTHERS.search(item.name) and (item.read_only or _READS.match(item.name)):
+    if item.reads is None and _says.of_others.search(item.name) and (item.read_only or _says.reads.match(item.name)):
         yield "reads-undeclared", "it seems to read what others write; declare reads='untrusted', or reads=() if not"
     if item.deprecated:
         instead = f": {item.deprecated}" if isinstance(item.deprecated, str) else ""
