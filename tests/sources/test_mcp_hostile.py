@@ -74,7 +74,7 @@ async def test_a_megabyte_is_taken_or_refused_without_a_stall(shape: str) -> Non
         ("stderr_flood", "out of disk: API_KEY="),
         ("never_answers", "did not answer within 1 s"),
         ("endless_list", "more than 2,000 tools or 100 pages"),
-        ("malformed_list", "sent a malformed result (tools[1].inputSchema.type"),
+        ("no_list", "sent a malformed result (tools: Input should be a valid list"),
         ("cyclic_list", "lists its tools in a circle"),
     ],
 )
@@ -162,6 +162,16 @@ async def test_schemas_that_cannot_be_used_take_only_their_tool_away() -> None:
     assert record.error.code == "INVALID_ARGUMENTS"
     assert {"bad.wrong_type", "bad.huge", "bad.elsewhere", "bad.bad_pattern"} <= set(problems)
     assert "leads out of the schema" in problems["bad.elsewhere"]
+
+
+async def test_what_the_protocol_does_not_allow_takes_only_its_tool_away() -> None:
+    async with ToolLibrary(sources=[hostile("malformed_list")]) as library:
+        assert "bad.work" in library.names()
+        assert (await record_of(library, "bad.work")).success
+        problems = {problem.tool: problem.message for problem in library.problems()}
+    assert set(problems) == {"bad.of_a_list", "bad.None", "bad.told"}
+    assert "malformed: inputSchema.type: Input should be 'object'" in problems["bad.of_a_list"]
+    assert "malformed: description: Input should be a valid string" in problems["bad.told"]
 
 
 async def test_a_server_is_not_believed_about_itself() -> None:

@@ -1,5 +1,7 @@
-"""Lists a tool that takes a list, which the protocol does not allow."""
+"""Lists tools that the protocol does not allow beside one that it does."""
 
 from base import TOOL, answer, serve
 
-serve({"tools/list": lambda request: answer(request, {"tools": [TOOL, {**TOOL, "inputSchema": {"type": "array"}}]})})
+TOLD = {**TOOL, "name": "told", "description": 5}
+TOOLS = [{**TOOL, "name": "of_a_list", "inputSchema": {"type": "array"}}, TOOL, {}, TOLD]
+serve({"tools/list": lambda request: answer(request, {"tools": TOOLS})})

@@ -32,6 +32,7 @@ from journeyman.sensitive.tokens import redacted
 from journeyman.sources.mcp.guard import LOST, UNREACHABLE, UNREADABLE
 from journeyman.sources.mcp.http import LOST_WHILE_READ, HttpLink
 from journeyman.sources.mcp.stdio import StdioLink
+from journeyman.tools.sources import UnusableTool
 
 logger = logging.getLogger("journeyman.mcp")
 
@@ -360,9 +361,31 @@ class Connection:
         return None if self._live is None else self._live.session.protocol_version
 
     async def list_tools(self, params: types.PaginatedRequestParams) -> Any:
-        """One page. The session's own method, which also reads what arguments go into headers."""
+        """One page. The session's own method, which also reads what arguments go into headers.
+
+        It takes all of a page or nothing: where entries are malformed, it is asked for once more and reads the others.
+        """
         live = await self._connected()
-        return await self._asked(live, live.session.list_tools(params=params))
+        return await self._asked(live, self._tools_page(live, params))
+
+    async def _tools_page(self, live: _Live, params: types.PaginatedRequestParams) -> Any:
+        guard = live.link.guard
+        try:
+            return await live.session.list_tools(params=params)
+        except ValidationError as error:
+            problems = error.errors(include_url=False, include_context=False, include_input=False)
+            wrong = {item["loc"][1]: _problem(item, below=2) for item in reversed(problems) if len(item["loc"]) > 1}
+            if any(item["loc"][:1] != ("tools",) or item["loc"][1:2] == () for item in problems):
+                raise
+            guard.leaving_out = wrong.keys()
+            page: Any = await live.session.list_tools(params=params)
+        finally:
+            guard.leaving_out = frozenset()
+        for number, item in guard.left_out:
+            name = item.get("name") if isinstance(item, dict) else None
+            shown = f"{self.name}.{one_line(str(name), most=80)}"
+            page.tools.append(UnusableTool(shown, f"malformed: {wrong[number]}"))
+        return page
 
     async def listed(self, field: str, ask: Callable[[Any], Awaitable[Any]], *, most: int) -> tuple[list[Any], str]:
         """The entries of a list, page by page; and why there may be more: ``circle``, ``many``, or empty."""
@@ -534,8 +557,11 @@ def _closed(live: _Live, error: MCPError) -> bool:
 
 def _first_problem(error: ValidationError) -> str:
     """Where a result is wrong. Not what stands there: that may be anything."""
-    [problem, *_] = error.errors(include_url=False, include_context=False, include_input=False)
-    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in problem["loc"])
+    return _problem(error.errors(include_url=False, include_context=False, include_input=False)[0])
+
+
+def _problem(problem: Any, *, below: int = 0) -> str:
+    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in problem["loc"][below:])
     return one_line(f"{place.lstrip('.')}: {problem['msg']}", most=200)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from typing import Any
 
 from mcp_types import (
     ErrorData,
@@ -81,6 +82,9 @@ class Guard:
     on_list_changed: Callable[[], None]
     dropped: int = 0
     """Notifications and requests beyond the budget."""
+    leaving_out: Collection[object] = frozenset()
+    """Of the next list of tools, by their numbers: what the protocol does not allow."""
+    left_out: list[tuple[int, Any]] = field(default_factory=list)
     _second: float = field(default=0.0)
     _unasked: int = field(default=0)
 
@@ -92,6 +96,9 @@ class Guard:
                     if isinstance(held, list) and len(held) > MCP_ITEMS:
                         why = f"sent {len(held):,} entries under {name!r}, and at most {MCP_ITEMS:,} are taken"
                         return refusal(request_id, why)
+                if self.leaving_out and isinstance(tools := result.get("tools"), list):
+                    self.left_out = [entry for entry in enumerate(tools) if entry[0] in self.leaving_out]
+                    result["tools"] = [item for number, item in enumerate(tools) if number not in self.leaving_out]
                 return message
             case JSONRPCNotification(method=method):
                 if method == LIST_CHANGED:

@@ -209,6 +209,9 @@ class McpServer(ServedTools):
         made: list[Tool[..., Any] | UnusableTool] = []
         self._known = {}
         for item in listed:
+            if isinstance(item, UnusableTool):
+                made.append(item)
+                continue
             if not self._wanted(item.name):
                 continue
             if (other := names.setdefault(look_alike(item.name), item.name)) != item.name:
