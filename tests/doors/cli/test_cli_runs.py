@@ -77,6 +77,8 @@ def test_a_denial_reaches_the_model_with_its_reason(cli: Cli, serve: Serve, tmp_
         assert "too wet" in server.requests[1]["messages"][-1]["content"]
     assert (done.code, effects(tmp_path)) == (1, []), "nothing of what was asked was done"
     assert "Then not." in done.out
+    assert [run["status"] for run in listed(cli, "runs", "list")] == ["completed"]
+    assert cli("runs", "list").out.splitlines()[1].split()[1:3] == ["not", "done"]
 
 
 def test_a_killed_run_is_taken_up_and_safe_calls_run_again(cli: Cli, serve: Serve, tmp_path: Path) -> None:

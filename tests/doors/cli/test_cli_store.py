@@ -16,7 +16,10 @@ from tests.doors.cli.driving import Cli
 def test_tampering_with_the_audit_log_is_found_out(cli: Cli, approval: dict[str, Any]) -> None:
     cli("approvals", "approve", approval["id"], "--for-session", "--by", "grace")
     assert cli("audit", "verify").out.startswith("2 rows, the chain holds\nkeyed from row 1 (")
-    assert "grant_given" in cli("audit", "list").out
+    shown = cli("audit", "list").out
+    assert "grant_given" in shown
+    assert max(len(row.strip()) for row in shown.splitlines()) <= 80
+    assert "digest=" not in shown, "what no person reads is told by --json"
     assert [row["seq"] for row in json.loads(cli("audit", "list", "--after", "1", "--json").out)] == [2]
     with closing(sqlite3.connect("journeyman.db", isolation_level=None)) as database:
         database.execute("UPDATE audit SET actor = 'mallory' WHERE seq = 2")

@@ -37,6 +37,7 @@ from journeyman.doors.cli.trace import Trace, asker
 from journeyman.doors.cli.trust import Gate, words
 
 FACT_WIDTH = 300
+UNDONE = {"not": "not done", "partly": "partly done"}
 OTHER_TOOLS = "the run stays as it is; name the tools it was begun with: --library MODULE[:NAME]"
 CANCELLED = "wanted; whoever has it, or takes it up next, ends it"
 RUN_STYLES = {
@@ -82,7 +83,7 @@ operated(runs, "runs list", operations.list_runs, typed=LISTED)(
         "runs",
         {
             "run": "id",
-            "status": lambda row: _status_text(row.status),
+            "status": lambda row: _status_text(row.status, UNDONE.get(row.outcome or "", "")),
             "begun": lambda row: f"{screen.rough_duration(time.time() - row.created_at)} ago",
             "task": _asked,
         },
@@ -91,8 +92,10 @@ operated(runs, "runs list", operations.list_runs, typed=LISTED)(
 )
 
 
-def _status_text(status: RunStatus) -> Text:
-    return Text(status.value, style=RUN_STYLES.get(status, ""))
+def _status_text(status: RunStatus, undone: str = "") -> Text:
+    """Where a run stands; one that completed without doing what was asked is no success."""
+    undone = undone if status is RunStatus.COMPLETED else ""
+    return Text(undone or status.value, style="yellow" if undone else RUN_STYLES.get(status, ""))
 
 
 # --- one run

@@ -27,9 +27,13 @@ audit = typer.Typer(no_args_is_help=True)
 db = typer.Typer(no_args_is_help=True)
 
 
+BEHIND = ("call_id", "digest", "edited_digest", "execution_id", "tool", "tool_digest")
+"""What --json alone tells of a row, and the tool, which comes first."""
+
+
 def _about(row: AuditRow) -> str:
-    details = ", ".join(f"{key}={value}" for key, value in row.details.items())
-    return f"{row.subject} {details}".strip()
+    told = ", ".join(f"{key}={value}" for key, value in row.details.items() if key not in BEHIND)
+    return " ".join(text for text in (row.details.get("tool"), row.subject, told) if text)
 
 
 ROWS = {"after": Typed(metavar="ROW"), "actor": Typed("--principal", metavar="ID"), "kind": Typed(metavar="KIND")}
