@@ -26,7 +26,7 @@ from journeyman.doors.cli.options import WrongUsageError
 from journeyman.doors.cli.printed import printing_to_stderr
 from journeyman.doors.cli.program import program
 from journeyman.doors.cli.serve import live_split, must_be_bindable, served_as, token_file
-from journeyman.doors.cli.trust import remember_own, unconfirmed
+from journeyman.doors.cli.trust import confirm_file, remember_own, unconfirmed
 from journeyman.settings.problems import SettingsError
 from journeyman.settings.reading import examine, json_schema, read_settings
 from journeyman.settings.schema import Http
@@ -119,7 +119,7 @@ def _confirm(path: Path, given: dict[str, Any]) -> None:
     loaded, problems = examine(path, options=given)
     if loaded is None or (problems and unconfirmed(path, names_in(loaded))):
         raise SettingsError(problems)
-    configured.confirm_found(loaded)
+    confirm_file(loaded, named=False)
 
 
 async def _wrong_in(found: Configuration, *, offline: bool) -> list[Any]:

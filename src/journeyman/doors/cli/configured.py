@@ -100,7 +100,9 @@ def _take_file(context: typer.Context, value: Path | None) -> None:
     if context.resilient_parsing or words.partition(" ")[0] in WITHOUT:
         return
     if (loaded := file_settings()) is not None:
-        confirm_found(loaded)
+        from journeyman.doors.cli.trust import confirm_file
+
+        confirm_file(loaded, named=not is_found())
         found = _defaults(loaded, words)
         context.default_map = {**(context.default_map or {}), **found}
 
@@ -145,19 +147,6 @@ def is_found() -> bool:
 def named_file() -> Path | None:
     """The file that --config names, which commands that are printed must name, too."""
     return _Chosen.path
-
-
-def confirm_found(loaded: Loaded) -> None:
-    """Ask about a file that nobody has named, before anything of it is used; remember what somebody has named.
-
-    Raises WrongUsageError where nobody agrees.
-    """
-    from journeyman.doors.cli.trust import confirm_file, confirm_named
-
-    if is_found():
-        confirm_file(loaded)
-    else:
-        confirm_named(loaded)
 
 
 def file_settings() -> Loaded | None:

@@ -15,10 +15,9 @@ from journeyman.app.operations import experiments as operations
 from journeyman.core.errors import StoreError
 from journeyman.doors.cli import screen
 from journeyman.doors.cli.loading import at_desk, command, imported
-from journeyman.doors.cli.operated import Call, Listing, operated
+from journeyman.doors.cli.operated import Call, Html, Listing, Markdown, check_output, operated, present
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, Json, Store, WrongUsageError
 from journeyman.doors.cli.printed import printing_to_stderr
-from journeyman.doors.cli.reports import Html, Markdown, check_output, present
 from journeyman.doors.cli.screen import progress_shown
 
 NAME = "experiment"

@@ -7,8 +7,9 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from inspect import Parameter, getdoc, signature
+from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import typer
 from pydantic import ValidationError
@@ -17,10 +18,15 @@ from rich.text import Text
 
 from journeyman.app import ToolLibrary
 from journeyman.app.operations.table import Operation, Page
+from journeyman.core.data import safe_json
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.loading import at_desk, command, load_library
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, Json, Library, Store, WrongUsageError
 from journeyman.doors.cli.program import must_be_a_person
+
+if TYPE_CHECKING:
+    from journeyman.app import Report
+    from journeyman.replay.report import ReplayReport
 
 NOT_TYPED = ("offset", "cursor", "top_k", "arguments_json")
 """Other ways to say what another value says."""
@@ -240,3 +246,39 @@ def _arguments(operation: Operation[..., Any], values: list[Typed], given: Mappi
                 place = next((f"{value.shown_name}: " for value in values if value.name in first["loc"]), "")
                 raise WrongUsageError(place + first["msg"].removeprefix("Value error, ")) from None
     return arguments
+
+
+# --- reports of experiments and replays, which are printed, written as Markdown, or as a page
+
+Html = Annotated[Path | None, typer.Option(metavar="PATH", help="Also write the report with plots, as one page.")]
+Markdown = Annotated[bool, typer.Option("--markdown", help="Print the report as Markdown on stdout, and nothing else.")]
+
+
+def check_output(html: Path | None, *, markdown: bool, as_json: bool) -> None:
+    if markdown and as_json:
+        raise WrongUsageError("--markdown and --json both want stdout for themselves; give one of them")
+    if html is not None and (html.is_dir() or not html.parent.is_dir()):
+        raise WrongUsageError(f"--html {str(html)!r} cannot be written: give a file in a folder that is there")
+
+
+R = TypeVar("R", "Report", "ReplayReport")
+
+
+def present(report: R, printed: Callable[[R], None], *, html: Path | None, markdown: bool, as_json: bool) -> ExitCode:
+    """Print a report as it is wanted, and write its page."""
+    check_output(html, markdown=markdown, as_json=as_json)
+    if as_json:
+        screen.write(safe_json(report.to_json()))
+    elif markdown:
+        screen.write(report.to_markdown(), end="")
+    else:
+        printed(report)
+    if html is None:
+        return ExitCode.DONE
+    try:
+        report.to_html(html)
+    except OSError as error:
+        screen.note(f"the page could not be written: {error}")
+        return ExitCode.FAILED
+    screen.note(f"wrote {html}")
+    return ExitCode.DONE

@@ -16,8 +16,8 @@ from journeyman.core.approvals import Approve, Decision, Deny
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.configured import named_file
 from journeyman.doors.cli.loading import at_desk, in_store, load_agent, load_library
+from journeyman.doors.cli.operated import Html, Markdown, check_output, present
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, WrongUsageError
-from journeyman.doors.cli.reports import Html, Markdown, check_output, present
 from journeyman.settings.reading import read_settings
 
 if TYPE_CHECKING:  # what only these commands need is loaded when one of them is typed

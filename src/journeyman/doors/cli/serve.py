@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -123,8 +123,7 @@ def serve(
             screen.write(f"open {place}/?code={access.known.code_for(access.made)}", stderr=True)
             screen.write(f"the link works once; then, and for programs, the token is {access.made}", stderr=True)
         if workers != 0:  # those that somebody else starts may have other models
-            for line in who_answers(service):
-                screen.write(line, stderr=True)
+            tell_who_answers(service)
 
     async def whole() -> None:
         theirs = {
@@ -274,15 +273,14 @@ def opening(given: RunOptions, database: SqlStore, **parts: Any) -> contextlib.A
     )
 
 
-def who_answers(service: Service) -> Iterator[str]:
+def tell_who_answers(service: Service) -> None:
     """Which model answers in each agent's name, or why none does."""
     for agent in service.agents.values():
-        trouble = service.no_model(agent)
-        name = screen.escaped(agent.name)
+        trouble, name = service.no_model(agent), screen.escaped(agent.name)
+        text = f"no model answers as {name}: {screen.escaped(trouble or '')}"
         if trouble is None:
-            yield f"model {screen.escaped(model_name(service.app, agent))} answers as {name}"
-        else:
-            yield f"no model answers as {name}: {screen.escaped(trouble)}"
+            text = f"model {screen.escaped(model_name(service.app, agent))} answers as {name}"
+        screen.write(text, stderr=True)
 
 
 def _must_have_queue(store: str, *, instead: str) -> None:

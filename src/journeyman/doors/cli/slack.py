@@ -21,7 +21,7 @@ from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.configured import configuration, file_settings, naming, settings
 from journeyman.doors.cli.options import RunOptions, WrongUsageError
 from journeyman.doors.cli.program import take_from_environment
-from journeyman.doors.cli.serve import agents_and_tools, begun_with, opening, who_answers
+from journeyman.doors.cli.serve import agents_and_tools, begun_with, opening, tell_who_answers
 
 if TYPE_CHECKING:
     from journeyman.app.service import Service
@@ -97,8 +97,7 @@ def slack(
 
     def ready(service: Service, where: str) -> None:
         screen.write(f"{where} (Ctrl-C ends)", stderr=True)
-        for line in who_answers(service):
-            screen.write(line, stderr=True)
+        tell_who_answers(service)
 
     async def whole() -> None:
         base_url = api_url or door.SLACK_API

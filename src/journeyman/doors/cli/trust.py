@@ -155,27 +155,23 @@ def _agent_names(file: AgentFile, library: ToolLibrary | None) -> Iterator[Name]
 # --- configuration files
 
 
-def confirm_file(loaded: Loaded) -> None:
-    """Ask about a file that was merely found, before anything of it is used. Raises WrongUsageError."""
-    path = loaded.path
-    named = "" if _is_known(path) else f", or name it with --config {shlex.quote(screen.escaped(str(path)))}"
-    confirm(f"{screen.escaped(str(path))} in this folder", path, names_in(loaded), also=named)
+def confirm_file(loaded: Loaded, *, named: bool) -> None:
+    """Ask about what a file names that nobody has confirmed, before anything of it is used.
 
-
-def confirm_named(loaded: Loaded) -> None:
-    """Who names a file agrees to what it names now, and other commands find it confirmed; what it names later is asked
-    about, for a pull may have brought that. Raises WrongUsageError where nobody agrees then."""
-    if _is_known(loaded.path):
-        confirm(screen.escaped(str(loaded.path)), loaded.path, names_in(loaded))
-        return
-    with suppress(ApprovalError, ConfigurationError):  # then it is asked about later
-        must_be_a_person()
-        remember(loaded.path, [_FILE, *names_in(loaded)])
-
-
-def _is_known(path: Path) -> bool:
-    where = _place(path)
-    return any(entry.get("file") == where for entry in trusted().values())
+    Who has named the file agrees to what it names now, and other commands find it confirmed; what it names later is
+    asked about, for a pull may have brought that. Raises WrongUsageError where nobody agrees.
+    """
+    path, names, shown = loaded.path, names_in(loaded), screen.escaped(str(loaded.path))
+    known = any(entry.get("file") == _place(path) for entry in trusted().values())
+    if not named:
+        also = "" if known else f", or name it with --config {shlex.quote(shown)}"
+        confirm(f"{shown} in this folder", path, names, also=also)
+    elif known:
+        confirm(shown, path, names)
+    else:
+        with suppress(ApprovalError, ConfigurationError):  # then it is asked about later
+            must_be_a_person()
+            remember(path, [_FILE, *names])
 
 
 def remember_own(path: Path, names: Sequence[Name] | None = None) -> None:
