@@ -59,12 +59,12 @@ class _LazyGroup(TyperGroup):
 def load_command(name: str) -> Any:
     """One command, or group of commands, as the program has it."""
     module, text = COMMANDS[name]
-    found = getattr(import_module(f"{__package__}.{module}"), name)
+    declared = getattr(import_module(f"{__package__}.{module}"), name)
     holder = typer.Typer(**PLAIN)
-    if isinstance(found, typer.Typer):
-        holder.add_typer(found, name=name, help=text)
+    if isinstance(declared, typer.Typer):
+        holder.add_typer(declared, name=name, help=text)
     else:
-        holder.command(name)(found)
+        holder.command(name)(declared)
     loaded = get_group(holder).commands[name]
     for inner in getattr(loaded, "commands", {}).values():
         inner.short_help = (inner.help or "").partition("\n\n")[0]  # else it is cut off at the end of the line

@@ -45,13 +45,13 @@ def candidates(typed: Sequence[str]) -> Iterator[tuple[str, str]]:
     options = [(head.replace(",", "").split(), said) for head, said in _entries(helps[place], "Options:")]
     value = next((names[-1] for names, _ in options if before[-1:] and before[-1] in names[:-1]), "-")
     if not value.startswith("-"):
-        found = _choices(value)
+        offered = _choices(value)
     elif begun.startswith("-"):
-        found = [(name, said) for names, said in options for name in names if name.startswith("--")]
+        offered = [(name, said) for names, said in options for name in names if name.startswith("--")]
     else:
         usage = [helps[place].partition("\n")[0], *(head for head, _ in _entries(helps[place], "Arguments:"))]
-        found = [*_entries(helps[place], "Commands:"), *_choices(" ".join(usage))]
-    return ((word, said) for word, said in found if word.startswith(begun))
+        offered = [*_entries(helps[place], "Commands:"), *_choices(" ".join(usage))]
+    return ((word, said) for word, said in offered if word.startswith(begun))
 
 
 def _entries(text: str, heading: str) -> list[tuple[str, str]]:
@@ -63,5 +63,5 @@ def _entries(text: str, heading: str) -> list[tuple[str, str]]:
 
 
 def _choices(text: str) -> list[tuple[str, str]]:
-    found = _CHOICES.search(text)
-    return [(word, "") for word in found[0].split("|")] if found else []
+    choices = _CHOICES.search(text)
+    return [(word, "") for word in choices[0].split("|")] if choices else []

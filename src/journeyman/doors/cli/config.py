@@ -62,9 +62,9 @@ def check(
         if configured.is_found():
             _confirm(path, given)
         with printing_to_stderr():
-            found = Configuration(path, options=given)
-        configured.use(found)
-        problems = asyncio.run(_wrong_in(found, offline=offline))
+            checked = Configuration(path, options=given)
+        configured.use(checked)
+        problems = asyncio.run(_wrong_in(checked, offline=offline))
     except SettingsError as error:
         problems = list(error.problems)
     if as_json:
@@ -74,9 +74,9 @@ def check(
             screen.write(str(item), stderr=True)
         screen.note(screen.counted(len(problems), "problem"))
     else:
-        library, servers = found.library, len(found.settings.mcp)
+        library, servers = checked.library, len(checked.settings.mcp)
         told = [screen.counted(len(library), "tool")] + ([screen.counted(servers, "MCP server")] if servers else [])
-        screen.say(f"{path}: right; {', '.join(told)}, environment {found.settings.environment}")
+        screen.say(f"{path}: right; {', '.join(told)}, environment {checked.settings.environment}")
     raise typer.Exit(2 if problems else 0)
 
 
@@ -93,11 +93,11 @@ def show(
     Secrets are shown as they are written in the file, never as what they stand for.
     """
     loaded = read_settings(_file(), options=_given(environment, store, model))
-    found = [item for item in setting_values(loaded) if not changed or item.origin != "default"]
+    values = [item for item in setting_values(loaded) if not changed or item.origin != "default"]
     if as_json:
-        screen.print_json([{"key": item.key, "value": item.value, "origin": item.origin} for item in found])
+        screen.print_json([{"key": item.key, "value": item.value, "origin": item.origin} for item in values])
         return
-    for item in found:
+    for item in values:
         value = json.dumps(item.value, ensure_ascii=False)
         style = "dim" if item.origin == "default" else ""
         screen.say(Text.assemble((f"{item.key}: {value}", style), (f"  # {item.origin}", "dim")))
@@ -122,27 +122,27 @@ def _confirm(path: Path, given: dict[str, Any]) -> None:
     confirm_file(loaded, named=False)
 
 
-async def _wrong_in(found: Configuration, *, offline: bool) -> list[Any]:
+async def _wrong_in(checked: Configuration, *, offline: bool) -> list[Any]:
     """What is wrong with servers, and what commands would refuse."""
     if offline:
-        return [found.loaded.problem(key, why) for key, why in _refused(found, bound=not found.settings.sources)]
-    async with found.library:
-        wrong = found.server_problems()
+        return [checked.loaded.problem(key, why) for key, why in _refused(checked, bound=not checked.settings.sources)]
+    async with checked.library:
+        wrong = checked.server_problems()
         # Tools of a server that cannot be reached are not missed a second time.
-        return [*wrong, *(found.loaded.problem(key, why) for key, why in _refused(found, bound=not wrong))]
+        return [*wrong, *(checked.loaded.problem(key, why) for key, why in _refused(checked, bound=not wrong))]
 
 
-def _refused(found: Configuration, *, bound: bool) -> Iterator[tuple[tuple[str, ...], str]]:
+def _refused(checked: Configuration, *, bound: bool) -> Iterator[tuple[tuple[str, ...], str]]:
     """What commands would refuse of a file that is right in itself; ``bound`` where all its tools are known."""
-    settings, loaded = found.settings, found.loaded
+    settings, loaded = checked.settings, checked.loaded
     folder, traces, http = settings.learning.folder, settings.runs.traces, settings.doors.http
     if settings.model is not None:
         key = ("model",) if isinstance(settings.model, str) else ("model", "name")
         yield from _tried(key, lambda: _must_be_there(model_named(loaded.model(settings.model or ""))))
     if settings.agent is not None:
-        yield from _tried(("agent",), lambda: _load(settings.agent, found.database, bound=bound))
+        yield from _tried(("agent",), lambda: _load(settings.agent, checked.database, bound=bound))
     yield from _tried(("runs", "split"), lambda: live_split(settings.runs.split, None))
-    file = file_of(found.database.url or "")
+    file = file_of(checked.database.url or "")
     if file is not None and not file.absolute().parent.is_dir():
         yield ("store",), f"there is no folder {str(file.parent)!r}: make it first"
     for key, place in ((("learning", "folder"), folder), (("runs", "traces"), traces)):
@@ -179,9 +179,9 @@ def _tried(key: tuple[str, ...], attempt: Callable[[], Any]) -> Iterator[tuple[t
 
 
 def _load(agent: str | None, store: SqlStore, *, bound: bool) -> None:
-    found, library = load_agent(agent, None, store=store)
+    loaded, library = load_agent(agent, None, store=store)
     if bound:
-        library.bind(found)
+        library.bind(loaded)
 
 
 def _must_be_there(model: Model) -> None:

@@ -103,8 +103,8 @@ def _take_file(context: typer.Context, value: Path | None) -> None:
         from journeyman.doors.cli.trust import confirm_file
 
         confirm_file(loaded, named=not is_found())
-        found = _defaults(loaded, words)
-        context.default_map = {**(context.default_map or {}), **found}
+        defaults = _defaults(loaded, words)
+        context.default_map = {**(context.default_map or {}), **defaults}
 
 
 def _words(context: typer.Context) -> str:
@@ -204,16 +204,16 @@ def _defaults(loaded: Loaded, command: str) -> dict[str, Any]:
     """What options are where they are not given; those that the file leaves out stay as they are."""
     settings = loaded.settings
     http = settings.doors.http
-    found: dict[str, Any] = {"agent": None if command == "runs list" else settings.agent}  # there it is a filter
+    defaults: dict[str, Any] = {"agent": None if command == "runs list" else settings.agent}  # there it is a filter
     if command != "run":  # there, naming a store keeps the run in it
-        found["store"] = stored(loaded)
+        defaults["store"] = stored(loaded)
     if command == "worker":
-        found |= {"concurrency": settings.runs.concurrency, "tokens": http.tokens}
+        defaults |= {"concurrency": settings.runs.concurrency, "tokens": http.tokens}
     if command == "serve":
-        found |= {"host": http.host, "port": http.port, "tokens": http.tokens, "workers": http.workers}
+        defaults |= {"host": http.host, "port": http.port, "tokens": http.tokens, "workers": http.workers}
     if command == "slack":
-        found["http"] = settings.doors.slack.mode == "http"
-    return {name: value for name, value in found.items() if value is not None}
+        defaults["http"] = settings.doors.slack.mode == "http"
+    return {name: value for name, value in defaults.items() if value is not None}
 
 
 def stored(loaded: Loaded) -> str | None:

@@ -97,11 +97,11 @@ def _load(file: Path) -> Experiment:
         what = "is no Python file" if file.exists() else "is not there"
         raise WrongUsageError(f"FILE {str(file)!r} {what}; give a Python file with a line: {EXAMPLE}")
     module = imported(str(file), ModuleType, option="FILE")
-    found = vars(module).get(NAME)
-    if isinstance(found, Experiment):
-        return found
-    if found is not None:
-        raise WrongUsageError(f"{NAME!r} in {str(file)!r} is a {type(found).__name__}; write: {EXAMPLE}")
+    named = vars(module).get(NAME)
+    if isinstance(named, Experiment):
+        return named
+    if named is not None:
+        raise WrongUsageError(f"{NAME!r} in {str(file)!r} is a {type(named).__name__}; write: {EXAMPLE}")
     others = [name for name, value in vars(module).items() if isinstance(value, Experiment)]
     hint = f"; rename {others[0]!r}" if others else f"; write: {EXAMPLE}"
     raise WrongUsageError(f"{str(file)!r} defines no {NAME!r}{hint}")

@@ -116,17 +116,17 @@ def intent(
     if (loaded := file_settings()) is not None:
         add_configured(loaded.settings)
     asked = None if model is None else model_named(model)
-    found = asyncio.run(understand(text, tools, principal=options.user_with(permission), model=asked))
+    meant = asyncio.run(understand(text, tools, principal=options.user_with(permission), model=asked))
     if as_json:
-        return screen.print_json(None if found is None else found.model_dump(mode="json"))
-    if found is None:
+        return screen.print_json(None if meant is None else meant.model_dump(mode="json"))
+    if meant is None:
         return screen.say("nothing is asked for here that is of a known type")
-    screen.say(Text(f"{found.intent_type} ({found.confidence:.0%} sure)", style="bold"))
-    screen.say(f"tools: {', '.join(found.suggested_tools) or 'none'}")
-    if found.fallback_options:
-        screen.say(f"else: {', '.join(found.fallback_options)}")
-    for name, value in found.parameters.items():
+    screen.say(Text(f"{meant.intent_type} ({meant.confidence:.0%} sure)", style="bold"))
+    screen.say(f"tools: {', '.join(meant.suggested_tools) or 'none'}")
+    if meant.fallback_options:
+        screen.say(f"else: {', '.join(meant.fallback_options)}")
+    for name, value in meant.parameters.items():
         screen.say(f"{name}: {screen.escaped(json.dumps(value, ensure_ascii=False))}")
-    if found.context_requirements:
-        screen.say(f"not said: {', '.join(found.context_requirements)}")
+    if meant.context_requirements:
+        screen.say(f"not said: {', '.join(meant.context_requirements)}")
     return None

@@ -213,10 +213,10 @@ def _lasting(name: str | None) -> str | None:
 
 def _file_of_module(name: str) -> Path | None:
     """The file of a module that was imported from the current folder; None where the file alone would not do."""
-    found = getattr(sys.modules.get(name), "__file__", None)
-    if found is None:
+    place = getattr(sys.modules.get(name), "__file__", None)
+    if place is None:
         return None
-    file = Path(found).resolve()
+    file = Path(place).resolve()
     root = file.parent if file.name != "__init__.py" else file.parent.parent
     for _ in name.split(".")[1:]:
         if not (root / "__init__.py").is_file():

@@ -178,13 +178,13 @@ def import_servers(
     """Take the MCP servers of another program's file over, one by one, as 'mcp add' does."""
     try:
         text = re.sub(r"^\s*//.*$", "", file.read_text(encoding="utf-8-sig"), flags=re.MULTILINE)
-        found = servers_in(read_document(text).value)
+        servers = servers_in(read_document(text).value)
     except (OSError, UnicodeDecodeError, DocumentError) as error:
         raise ConfigurationError(f"{file} cannot be read: {getattr(error, 'message', error)}") from None
-    if not found:
+    if not servers:
         raise ConfigurationError(f"{file} has no servers: neither 'mcpServers' nor 'servers' is there")
     failed = 0
-    for name, entry in found.items():
+    for name, entry in servers.items():
         for place in ("env", "headers"):
             for key, value in (entry.get(place) or {}).items():
                 if literal_secret(key, str(value)) is not None:
@@ -250,7 +250,7 @@ def _take_in(name: str, entry: dict[str, Any], *, accept_reads: bool, yes: bool,
         accepted = [item for item, _ in report.tools if item.name in reads]
         write_entries(path, "tools", {item.name: {"read_only": True, "digest": tool_digest(item)} for item in accepted})
     before = [] if loaded is None else names_in(loaded)
-    names = [found for found in names_in(read_settings(path)) if found not in before]
+    names = [item for item in names_in(read_settings(path)) if item not in before]
     remember_own(path, None if new else names)
     graded = f", {len(reads)} of them graded as reads" if accept_reads else ""
     screen.say(f"{path}: {name} is there, with {screen.counted(len(report.tools), 'tool')}{graded}")
@@ -261,14 +261,14 @@ def write_entries(path: Path, section: str, entries: Mapping[str, Mapping[str, A
     lines = "".join(f"  {json.dumps(name)}: {json.dumps(item, ensure_ascii=False)}\n" for name, item in entries.items())
     text = path.read_text(encoding="utf-8") if path.exists() else "version: 1\n"
     text = text if text.endswith("\n") else f"{text}\n"
-    found = re.search(rf"^{section}:[ \t]*(?P<rest>[^\n]*)\n", text, re.MULTILINE)
-    there = {} if found is None else read_document(text).value.get(section) or {}
-    if found is not None and found["rest"] and not found["rest"].startswith("#"):
+    head = re.search(rf"^{section}:[ \t]*(?P<rest>[^\n]*)\n", text, re.MULTILINE)
+    there = {} if head is None else read_document(text).value.get(section) or {}
+    if head is not None and head["rest"] and not head["rest"].startswith("#"):
         raise ConfigurationError(f"{path}: {section!r} is written on one line; write it as a block, and add:\n{lines}")
     if (taken := next((name for name in entries if name in there), None)) is not None:
         kind = "an entry" if section == "tools" else "a server"
         raise ConfigurationError(f"{path}: there is {kind} {taken!r} already; give another name")
-    text = f"{text}{section}:\n{lines}" if found is None else text[: found.end()] + lines + text[found.end() :]
+    text = f"{text}{section}:\n{lines}" if head is None else text[: head.end()] + lines + text[head.end() :]
     new = path.with_name(f".{path.name}.new")
     new.write_text(text, encoding="utf-8")
     try:

@@ -133,11 +133,11 @@ WORDS = Typed(metavar="TEXT", help="What to look for, in words.")
 
 
 @operated(memory, "memory search", operations.search_documents, typed={**FILTERS, "q": WORDS}, by=Owner, rows="results")
-def show_hits(found: operations.Found, _: Call) -> None:
+def show_hits(hits: operations.Found, _: Call) -> None:
     """The nearest to a text, best first."""
-    if not found.results:
+    if not hits.results:
         screen.note("nothing like that is remembered")
-    for hit in found.results:
+    for hit in hits.results:
         screen.say(Text(f"{hit.document.id}  {_about(hit.document)}", style="bold"))
         screen.show(screen.console(), screen.escaped(hit.excerpt), indent=2)
 

@@ -45,33 +45,33 @@ STRATEGIES = Listing(
 
 
 @operated(playbook, "playbook list", operations.list_strategies, rows="strategies")
-def show_strategies(found: operations.Strategies, call: Call) -> None:
-    if not found.strategies and not found.pitfalls:
+def show_strategies(learned: operations.Strategies, call: Call) -> None:
+    if not learned.strategies and not learned.pitfalls:
         learn = call.command("playbook learn")
         return screen.note("nothing was learned so far", f"learn from ended runs: {learn}")
-    if found.strategies:
-        STRATEGIES(found, call)
-    for pitfall in found.pitfalls:
+    if learned.strategies:
+        STRATEGIES(learned, call)
+    for pitfall in learned.pitfalls:
         screen.say(screen.escaped(f"beware  {pitfall.domain}  {pitfall.content}"))
     return None
 
 
 @operated(playbook, "playbook show", operations.find_strategy)
-def show_strategy(found: PlaybookBullet, _: Call) -> None:
+def show_strategy(strategy: PlaybookBullet, _: Call) -> None:
     """Also what it changed against runs that went without."""
-    screen.say(Text(screen.escaped(found.content), style="bold"))
-    rows = [("counted", f"{found.helpful_count} good, {found.harmful_count} bad")]
-    if isinstance(found, ToolCallingStrategy):
-        labels = ", ".join(f"{count} by {source.value}" for source, count in found.label_sources.items())
+    screen.say(Text(screen.escaped(strategy.content), style="bold"))
+    rows = [("counted", f"{strategy.helpful_count} good, {strategy.harmful_count} bad")]
+    if isinstance(strategy, ToolCallingStrategy):
+        labels = ", ".join(f"{count} by {source.value}" for source, count in strategy.label_sources.items())
         rows += [
-            ("state", f"{found.state.value}: {found.state_reason}"),
+            ("state", f"{strategy.state.value}: {strategy.state_reason}"),
             ("labels", labels or "none"),
-            ("effect", found.effect_text),
-            ("of", found.principal_id or "everybody"),
-            ("from", ", ".join((*found.models, *found.provenance[-3:])) or "nowhere known"),
+            ("effect", strategy.effect_text),
+            ("of", strategy.principal_id or "everybody"),
+            ("from", ", ".join((*strategy.models, *strategy.provenance[-3:])) or "nowhere known"),
         ]
     screen.console().print(screen.fields(*rows))
-    if isinstance(found, ToolCallingStrategy) and (shown := found.demonstration) is not None:
+    if isinstance(strategy, ToolCallingStrategy) and (shown := strategy.demonstration) is not None:
         screen.say(screen.escaped(f"user: {shown.request}"))
         for call in shown.calls:
             screen.say(f"  {screen.call_text(call.tool_name, call.arguments, width=WIDTH)}")
@@ -183,10 +183,10 @@ SIDES = {
 
 
 @operated(playbook, "playbook diff", operations.compare_versions, typed=SIDES)
-def show_changes(found: PlaybookDiff, call: Call) -> None:
-    if not found.bullets:
-        screen.note(f"versions {found.since} and {found.to} of {call.given['domain']!r} say the same")
-    for bullet in found.bullets:
+def show_changes(diff: PlaybookDiff, call: Call) -> None:
+    if not diff.bullets:
+        screen.note(f"versions {diff.since} and {diff.to} of {call.given['domain']!r} say the same")
+    for bullet in diff.bullets:
         screen.say(Text(screen.escaped(f"{MARKS[bullet.kind]} {bullet.title}  {bullet.id}"), style="bold"))
         for change in bullet.fields:
             sides = {"added": [change.after], "removed": [change.before]}.get(
@@ -196,9 +196,9 @@ def show_changes(found: PlaybookDiff, call: Call) -> None:
 
 
 @operated(playbook, "playbook rollback", operations.roll_back, typed=SIDES)
-def say_rolled_back(found: operations.PlaybookView, call: Call) -> None:
+def say_rolled_back(book: operations.PlaybookView, call: Call) -> None:
     """That is a new version: it can be undone like any other."""
-    screen.say(f"version {found.version} of {found.domain!r} is what version {call.given['to']} was")
+    screen.say(f"version {book.version} of {book.domain!r} is what version {call.given['to']} was")
 
 
 @playbook.command("export")

@@ -250,18 +250,18 @@ def compare_runs(
     """Where two runs part, and what each did, answered and cost. Step by step: calls, arguments, results, answers."""
     from journeyman.app.operations.replays import compare_runs as compare
 
-    found = at_desk(store, lambda desk: compare(desk, a, other=b))
+    diff = at_desk(store, lambda desk: compare(desk, a, other=b))
     if as_json:
-        return screen.print_json(found)
-    sides = screen.listing("", screen.escaped(found.a.run_id), screen.escaped(found.b.run_id))
+        return screen.print_json(diff)
+    sides = screen.listing("", screen.escaped(diff.a.run_id), screen.escaped(diff.b.run_id))
     for name in ("status", "steps", "calls", "tokens", "cost", "answer"):
-        values = (getattr(side, name) for side in (found.a, found.b))
+        values = (getattr(side, name) for side in (diff.a, diff.b))
         sides.add_row(name, *("–" if value is None else screen.shortened(value, SHOWN_WIDTH) for value in values))
     screen.console().print(sides)
-    if found.first is None:
+    if diff.first is None:
         return screen.say("they do not differ")
-    screen.say(Text(f"they part at step {found.first}", style="bold"))
-    for item in found.differences:
+    screen.say(Text(f"they part at step {diff.first}", style="bold"))
+    for item in diff.differences:
         screen.say(Text(f"step {item.step}, {item.what}", style="dim"))
         for mark, value in (("-", item.a), ("+", item.b)):
             screen.say(f"  {mark} {screen.shortened(value, SHOWN_WIDTH * 2)}")

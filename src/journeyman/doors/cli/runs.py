@@ -358,19 +358,19 @@ async def _resume_all(app: Journeyman, given: RunOptions) -> ExitCode:
     for row in sorted(free, key=lambda row: (row.turn or 0, row.created_at, row.id)):
         chains.setdefault(row.session_id or row.id, []).append(row)
     ends = await asyncio.gather(*(_resume_chain(app, chain, console, yes=given.yes) for chain in chains.values()))
-    found = [end for chain in ends for end in chain]
+    ended = [end for chain in ends for end in chain]
     if given.as_json:
-        screen.print_json(screen.dumped(response for _, response in found if response is not None))
-    for row, response in found:
+        screen.print_json(screen.dumped(response for _, response in ended if response is not None))
+    for row, response in ended:
         status = row.status if response is None else response.status
         if not given.as_json:
             answer = screen.shortened("left as it is" if response is None else response.answer, 100)
             screen.write(f"{row.id}  {status.value}  {answer}")
         if response is not None and status.waiting:
             await note_needs(app, row.id, given)
-    if not found:
+    if not ended:
         screen.note("no run to take up", f"all there are: {command(given.store, 'runs list')}")
-    codes = {ExitCode.FAILED if response is None else ExitCode.of(response) for _, response in found}
+    codes = {ExitCode.FAILED if response is None else ExitCode.of(response) for _, response in ended}
     return next((code for code in (ExitCode.FAILED, ExitCode.WAITING) if code in codes), ExitCode.DONE)
 
 

@@ -259,8 +259,8 @@ def agents_and_tools(given: RunOptions, store: SqlStore) -> tuple[list[Agent], T
     """Without an agent and a library, nothing: then the service has the assistant over the tasks toolkit."""
     if given.agent is None and given.library is None:
         return [], None
-    found, tools = load_agent(given.agent, given.library, store=store, model=given.model)
-    return [found], tools
+    agent, tools = load_agent(given.agent, given.library, store=store, model=given.model)
+    return [agent], tools
 
 
 def opening(given: RunOptions, database: SqlStore, **parts: Any) -> contextlib.AbstractAsyncContextManager[Service]:

@@ -109,7 +109,7 @@ def slack(
             listed, approvers=deciding, everybody=frozenset(given.permissions), teams=workspaces, admitted=admitted
         )
         async with opening(bag, database, library=loaded, agents=agents, principals=who.now, **begun) as service:
-            found = door.SlackDoor(
+            slack_door = door.SlackDoor(
                 service,
                 workspaces,
                 people=who,
@@ -119,11 +119,11 @@ def slack(
             )
             named = ", ".join(workspaces)
             if http:
-                async with door.over_http(found, host=given.host, port=given.port) as bound:
+                async with door.over_http(slack_door, host=given.host, port=given.port) as bound:
                     where = f"in Slack as {named}, listening on http://{given.host}:{bound}{door.PATH}"
                     await door.until_stopped(lambda: ready(service, where))
             else:
-                async with door.over_socket(found, app_token or ""):
+                async with door.over_socket(slack_door, app_token or ""):
                     await door.until_stopped(lambda: ready(service, f"in Slack as {named}, over Socket Mode"))
 
     asyncio.run(whole())

@@ -183,11 +183,11 @@ def backup(
 def check(store: Store = DEFAULT_STORE) -> None:
     """Look for damaged pages in a store that is a file. Exit code 1 where there are some."""
     must_exist(store)
-    found = asyncio.run(open_at(store).check())
-    if not found:
+    damage = asyncio.run(open_at(store).check())
+    if not damage:
         screen.say("no damage was found")
         return
-    for line in found:
+    for line in damage:
         screen.say(screen.escaped(line))
     screen.note("the file is damaged: keep a copy of it", f"then {command(store, 'db restore BACKUP --replace')}")
     raise typer.Exit(ExitCode.FAILED)

@@ -72,13 +72,13 @@ def search_tools(
     as_json: options.Json = False,
 ) -> None:
     """Tools whose name, description or parameters share words with a text, best first."""
-    found = [(item.specification, score) for item, score in listed_library(library).search(text, k=limit)]
+    fitting = [(item.specification, score) for item, score in listed_library(library).search(text, k=limit)]
     if as_json:
-        screen.print_json([{"score": round(score, 3), **item.model_dump(mode="json")} for item, score in found])
-    elif not found:
+        screen.print_json([{"score": round(score, 3), **item.model_dump(mode="json")} for item, score in fitting])
+    elif not fitting:
         screen.note(f"no tool shares a word with {text!r}", f"all of them: {_list_command(library)}")
     else:
-        print_tools(found)
+        print_tools(fitting)
 
 
 @tools.command("lint")
@@ -120,12 +120,12 @@ def _list_command(library: str | None) -> str:
 
 
 def _find(library: ToolLibrary, name: str, *, named: str | None) -> ToolSpecification:
-    found = library.lookup(name)
-    if found is None:
+    tool = library.lookup(name)
+    if tool is None:
         near = library.nearest(name)
         hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"all of them: {_list_command(named)}"
         raise WrongUsageError(f"there is no tool {name!r}; {hint}")
-    return found.specification
+    return tool.specification
 
 
 def print_tools(rows: Iterable[tuple[ToolSpecification, float | None]]) -> None:

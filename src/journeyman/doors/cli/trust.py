@@ -340,8 +340,8 @@ def trusted() -> dict[str, Any]:
     place = _trust_file()
     try:
         with place.open(encoding="utf-8") as file:
-            found = os.fstat(file.fileno())
-            if found.st_mode & _OTHERS_WRITE or (hasattr(os, "geteuid") and found.st_uid != os.geteuid()):
+            held = os.fstat(file.fileno())
+            if held.st_mode & _OTHERS_WRITE or (hasattr(os, "geteuid") and held.st_uid != os.geteuid()):
                 raise ConfigurationError(
                     f"others can write {str(place)!r}, so it says nothing about whom you trust; delete it, or chmod 600"
                 )

@@ -105,15 +105,15 @@ class Tokens:
 
     async def bearer(self, token: str) -> Principal | None:
         """Whom a token stands for, be it one of ours or an authorization server's."""
-        found = self.principal(token)
-        return found if found is not None or self.oauth is None else await self.oauth.principal(token)
+        known = self.principal(token)
+        return known if known is not None or self.oauth is None else await self.oauth.principal(token)
 
     def now(self, principal: Principal) -> Principal | None:
         """Who a principal is by now: with the permissions of all their tokens; None where they have none any more."""
-        theirs = [found for found in self._principals.values() if found.id == principal.id]
+        theirs = [each for each in self._principals.values() if each.id == principal.id]
         if not theirs:
             return None if self.oauth is None else self.oauth.now(principal)
-        return Principal(principal.id, permissions=frozenset().union(*(found.permissions for found in theirs)))
+        return Principal(principal.id, permissions=frozenset().union(*(each.permissions for each in theirs)))
 
 
 def _hash(secret: str) -> str:
@@ -134,8 +134,8 @@ def _fingerprint(token: str) -> str:
 def read_tokens(path: Path) -> Tokens:
     """Tokens from a JSON file: ``{"TOKEN or sha256:HEX": {"id": "ada", "permissions": ["approvals:decide"]}}``."""
     try:
-        found: Any = from_json(path.read_bytes())
-        principals = TypeAdapter(dict[str, Principal]).validate_python(found)
+        listed: Any = from_json(path.read_bytes())
+        principals = TypeAdapter(dict[str, Principal]).validate_python(listed)
     except OSError as error:
         raise ConfigurationError(f"the token file {str(path)!r} cannot be read: {error.strerror}") from None
     except ValidationError as error:
@@ -254,9 +254,9 @@ class AccessTokens:
         held = claims.get("scope", claims.get("scp", ()))
         given = held.split() if isinstance(held, str) else [scope for scope in held if isinstance(scope, str)]
         permissions = self._always.union(*(self._scopes.get(scope, frozenset()) for scope in given))
-        found = Principal(PREFIX + who, permissions=permissions)
-        self._seen[found.id] = found
-        return found
+        principal = Principal(PREFIX + who, permissions=permissions)
+        self._seen[principal.id] = principal
+        return principal
 
     def now(self, principal: Principal) -> Principal | None:
         """Who a principal is by now: what their last token said; what a run was begun with, where none came since."""
@@ -290,9 +290,9 @@ class AccessTokens:
         parts = urlsplit(self.issuer)
         base, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
         for address in (f"{base}{_DISCOVERY[0]}{path}", f"{base}{path}{_DISCOVERY[1]}"):
-            found = await self._document(address, missing_ok=True)
-            if isinstance(found, dict) and found.get("issuer") == self.issuer and "jwks_uri" in found:
-                return str(found["jwks_uri"])
+            metadata = await self._document(address, missing_ok=True)
+            if isinstance(metadata, dict) and metadata.get("issuer") == self.issuer and "jwks_uri" in metadata:
+                return str(metadata["jwks_uri"])
         raise ValueError("the issuer does not say where its keys are")
 
     async def _document(self, address: str, *, missing_ok: bool = False) -> Any:
@@ -303,9 +303,9 @@ class AccessTokens:
         def failed(error: Exception) -> ToolError:
             return ToolError("UNREACHABLE", type(error).__name__)
 
-        found = await fetch(address, {}, private=True, most=MOST_BYTES, failed=failed)
-        if found.status != 200 or not found.complete:
+        page = await fetch(address, {}, private=True, most=MOST_BYTES, failed=failed)
+        if page.status != 200 or not page.complete:
             if missing_ok:
                 return None
-            raise ValueError(f"status {found.status}")
-        return found.json()
+            raise ValueError(f"status {page.status}")
+        return page.json()

@@ -168,16 +168,16 @@ async def chat(
 
 
 def _media(body: ChatRequest) -> tuple[Medium, ...]:
-    found: list[Medium] = []
+    media: list[Medium] = []
     for at, item in enumerate(body.media):
         try:
-            found.append(Medium.from_base64(item.data, mime_type=item.mime_type, name=item.name))
-            check_media(found)
+            media.append(Medium.from_base64(item.data, mime_type=item.mime_type, name=item.name))
+            check_media(media)
         except InvalidDataError as error:
             raise refused(f"media.{at}.data", error.problems[0][1]) from None
         except ValueError as error:
             raise refused("media", str(error).removeprefix("media: ")) from None
-    return tuple(found)
+    return tuple(media)
 
 
 async def _begun(

@@ -231,8 +231,8 @@ class CompletionRequest(_Hints):
     def waiting_run(self) -> str | None:
         """The run of which this conversation was told last that it waits for a person."""
         said = next((item.text for item in reversed(self.messages) if item.role == "assistant" and item.text), "")
-        found = _WAITING_RUN.search(said)
-        return None if found is None else found.group(1)
+        named = _WAITING_RUN.search(said)
+        return None if named is None else named.group(1)
 
 
 def goes_on(text: str) -> bool:

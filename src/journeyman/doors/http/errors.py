@@ -207,8 +207,8 @@ def install_errors(api: FastAPI) -> None:
     def allowed(path: str) -> str:
         """Every method of a path; the framework names only those of the first route that has it."""
         scope = {"type": "http", "path": path, "root_path": "", "headers": []}
-        found = [(method, route.matches({**scope, "method": method})) for method in METHODS for route in api.routes]
-        return ", ".join(dict.fromkeys(method for method, (match, _) in found if match is Match.FULL))
+        matches = [(method, route.matches({**scope, "method": method})) for method in METHODS for route in api.routes]
+        return ", ".join(dict.fromkeys(method for method, (match, _) in matches if match is Match.FULL))
 
     async def answer(request: Request, error: Exception) -> Response:
         problem = problem_of(error)

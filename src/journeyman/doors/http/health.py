@@ -149,10 +149,10 @@ async def document(request: Request) -> JSONResponse:
 # As JSON, although the answer itself is text.
 _ERRORS: dict[int | str, dict[str, Any]] = {
     status: {
-        "description": found["description"],
+        "description": answer["description"],
         "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}},
     }
-    for status, found in answers().items()
+    for status, answer in answers().items()
 }
 
 

@@ -233,8 +233,8 @@ class RequestMiddleware:
         if self._tokens is None:
             return LOCAL
         kind, _, token = headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer" and (found := await self._tokens.bearer(token.strip())) is not None:
-            return found
+        if kind.lower() == "bearer" and (principal := await self._tokens.bearer(token.strip())) is not None:
+            return principal
         # A browser sends a cookie by itself, also where another page of this machine asks it to; that page's name is
         # then the origin, which has been compared. A write that does not say where it comes from is not taken.
         if scope["method"] not in _READS and headers.get("origin") is None:

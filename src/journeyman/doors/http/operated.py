@@ -133,16 +133,16 @@ class _JsonRequest(Request):
         super().__init__(scope, receive)
 
     async def body(self) -> bytes:
-        found, kind = await super().body(), self._kind
+        data, kind = await super().body(), self._kind
         json = kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
-        if found and not json and (kind != FORM or not self._fields):
+        if data and not json and (kind != FORM or not self._fields):
             raise Problem(
                 415,
                 "UNSUPPORTED_MEDIA_TYPE",
                 f"the body must be JSON (application/json), and is said to be {kind!r}",
                 recover_action="Send the header 'Content-Type: application/json'",
             )
-        return found
+        return data
 
     async def json(self) -> Any:
         if self._read is None:
@@ -156,8 +156,8 @@ class _JsonRequest(Request):
 
     def _of_form(self, body: bytes) -> dict[str, Any]:
         """A form as the JSON that says the same: whatever has the name of a file becomes one of the media."""
-        found, most = _BOUNDARY.search(self._type), MESSAGE_MEDIA + len(self._fields)
-        parts = (b"\r\n" + body).split(b"\r\n--" + found[2].encode(), most + 2) if found else []
+        boundary, most = _BOUNDARY.search(self._type), MESSAGE_MEDIA + len(self._fields)
+        parts = (b"\r\n" + body).split(b"\r\n--" + boundary[2].encode(), most + 2) if boundary else []
         if not parts or not parts[-1].startswith(b"--"):
             raise refused("body", f"it is no whole form of the type {FORM!r} with at most {most} parts")
         said: dict[str, Any] = {}

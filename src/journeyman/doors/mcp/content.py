@@ -56,8 +56,8 @@ class Ours(Behind):
     """A resource or a prompt of this library."""
 
     def reading(self, uri: str) -> dict[str, Any] | None:
-        found = variables(self.content.uri, uri)
-        return None if found is None else self.filling("", found)
+        values = variables(self.content.uri, uri)
+        return None if values is None else self.filling("", values)
 
     def filling(self, name: str, arguments: Mapping[str, Any] | None) -> dict[str, Any]:
         """Addresses and prompts hold nothing but texts: what is to be a number or a list is read as one."""
@@ -119,12 +119,12 @@ class Published:
             given = dict((params.context.arguments if params.context else None) or {})
             takes = len(inspect.signature(suggest).parameters)
             async with asyncio.timeout(LIST_SECONDS):
-                found: Any = await asyncio.to_thread(suggest, *(value, given)[:takes])
-                found = await found if inspect.isawaitable(found) else found
+                suggested: Any = await asyncio.to_thread(suggest, *(value, given)[:takes])
+                suggested = await suggested if inspect.isawaitable(suggested) else suggested
         else:
             schema = self.item.specification.parameters["properties"].get(name, {})
-            found = (each for each in schema.get("enum", ()) if str(each).startswith(value))
-        values = [str(each) for each in islice(found, MOST_SUGGESTED + 1)]
+            suggested = (each for each in schema.get("enum", ()) if str(each).startswith(value))
+        values = [str(each) for each in islice(suggested, MOST_SUGGESTED + 1)]
         return types.CompleteResult(
             completion=types.Completion(values=values[:MOST_SUGGESTED], has_more=len(values) > MOST_SUGGESTED)
         )
@@ -157,13 +157,13 @@ class Contents:
     ) -> list[tuple[Behind, Any]]:
         """The entries of all servers, in their order; a server that is gone has none."""
         servers = list(self.servers(desk, reads))
-        found = await asyncio.gather(*(_answer(each, ask) for each in servers))
-        return [(each, entry) for each, entries in zip(servers, found, strict=True) for entry in entries]
+        lists = await asyncio.gather(*(_answer(each, ask) for each in servers))
+        return [(each, entry) for each, entries in zip(servers, lists, strict=True) for entry in entries]
 
     async def resources(self, desk: Desk) -> list[types.Resource]:
-        found = await self.listed(desk, "read_resource", lambda content: content.resources())
+        listed = await self.listed(desk, "read_resource", lambda content: content.resources())
         first: dict[str, types.Resource] = {}
-        for _, entry in found:  # of two servers with one address the first is read, and so the first is told
+        for _, entry in listed:  # of two servers with one address the first is read, and so the first is told
             first.setdefault(str(entry.uri), entry)
         return list(first.values())
 
@@ -172,22 +172,22 @@ class Contents:
 
     async def prompts(self, desk: Desk, *, bare: bool) -> dict[str, tuple[Behind, types.Prompt]]:
         """By the names they are told under: ``SERVER.name``, or their own where only one has it and that is wanted."""
-        found = await self.listed(desk, "get_prompt", lambda content: content.prompts())
-        names = [entry.name for _, entry in found]
+        listed = await self.listed(desk, "get_prompt", lambda content: content.prompts())
+        names = [entry.name for _, entry in listed]
         return {
             entry.name
             if not each.server or (bare and names.count(entry.name) == 1)
             else f"{each.server}.{entry.name}": (each, entry)
-            for each, entry in found
+            for each, entry in listed
         }
 
     async def holding(self, desk: Desk, uri: str) -> Behind | None:
         """One of ours; or the server that lists it, has a template for it or has linked to it, or is alone."""
-        found = list(self.servers(desk, "read_resource"))
-        ours = [each for each in found if isinstance(each, Ours) and each.reading(uri) is not None]
+        readable = list(self.servers(desk, "read_resource"))
+        ours = [each for each in readable if isinstance(each, Ours) and each.reading(uri) is not None]
         if ours:
             return min(ours, key=lambda each: UriTemplate.is_template(each.content.uri))
-        servers = [each for each in found if not isinstance(each, Ours)]
+        servers = [each for each in readable if not isinstance(each, Ours)]
         named = [each for each in servers if each.server == self._links.get(uri)]
         if named or len(servers) < 2:
             return next(iter(named or servers), None)

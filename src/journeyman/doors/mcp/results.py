@@ -63,7 +63,7 @@ async def blocks(value: Any, look_up: Look) -> list[types.ContentBlock]:
     order = value.get("order")
     if order is None:
         return [*([_text(text)] if isinstance(text, str) else []), *(block for each in made.values() for block in each)]
-    found: list[types.ContentBlock] = []
+    ordered: list[types.ContentBlock] = []
     for each in order:
         if each["kind"] == "text":
             piece, text = (text or "")[: each["chars"]], (text or "")[each["chars"] + 1 :]
@@ -73,8 +73,8 @@ async def blocks(value: Any, look_up: Look) -> list[types.ContentBlock]:
         more = {key: each[key] for key in ("annotations", "meta") if key in each}
         if "annotations" in more:
             more["annotations"] = types.Annotations.model_validate(more["annotations"], by_name=True)
-        found.append(block.model_copy(update=more))
-    return found
+        ordered.append(block.model_copy(update=more))
+    return ordered
 
 
 async def contents(
@@ -86,8 +86,8 @@ async def contents(
     if _is_medium(value):
         value = {"media": [{**value, "uri": uri}]}
     if isinstance(value, dict) and _has_parts(value):
-        found = [block.resource for block in await blocks(value, look_up) if isinstance(block, types.EmbeddedResource)]
-        return types.ReadResourceResult(contents=found)
+        read = [block.resource for block in await blocks(value, look_up) if isinstance(block, types.EmbeddedResource)]
+        return types.ReadResourceResult(contents=read)
     plain = isinstance(value, str)
     kind, text = kind or ("text/plain" if plain else "application/json"), value if plain else to_json(value).decode()
     return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=kind, text=text)])

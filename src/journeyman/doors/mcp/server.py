@@ -345,10 +345,10 @@ class Gateway:
         """What a server behind suggests for an argument. Whoever may not read there is suggested nothing."""
         desk, ref = self._desk(ctx), params.ref
         if isinstance(ref, types.PromptReference):
-            found = await self._prompt(desk, ref.name)
-            each = None if found is None else found[0]
-            if found is not None:
-                ref = ref.model_copy(update={"name": found[1].name})
+            held = await self._prompt(desk, ref.name)
+            each = None if held is None else held[0]
+            if held is not None:
+                ref = ref.model_copy(update={"name": held[1].name})
         else:
             entries = await self._contents.listed(desk, "read_resource", lambda content: content.templates())
             each = next((each for each, entry in entries if entry.uri_template == ref.uri), None)
@@ -369,8 +369,8 @@ class Gateway:
     async def _prompt(self, desk: Desk, name: str) -> tuple[Behind, types.Prompt] | None:
         """A server's prompt by the name it is told under, or by its own where only one server has it."""
         for bare in (self._bare, True):
-            if (found := (await self._contents.prompts(desk, bare=bare)).get(name)) is not None:
-                return found
+            if (held := (await self._contents.prompts(desk, bare=bare)).get(name)) is not None:
+                return held
         return None
 
     async def _list_prompts(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
@@ -391,8 +391,8 @@ class Gateway:
         """An agent's instruction with a task, for the client's own model; or what a server behind has."""
         agents, desk = self._service.agents, self._desk(ctx)
         agent = agents.get(params.name)
-        if agent is None and (found := await self._prompt(desk, params.name)) is not None:
-            each, entry = found
+        if agent is None and (held := await self._prompt(desk, params.name)) is not None:
+            each, entry = held
             return await self._read(ctx, desk, each, each.filling(entry.name, params.arguments), params, prompt)
         if agent is None:
             known = ", ".join([*agents, *await self._contents.prompts(desk, bare=self._bare)]) or "none"

@@ -138,7 +138,7 @@ class BoundedLines:
 
 def _instead(head: bytes, tail: bytes) -> str | None:
     """A request with the id of one that was dropped; None where it names none. Clients write it first, or last."""
-    found = _ID.search(head) or next(iter([*_ID.finditer(tail)][-1:]), None)
-    if found is None:
+    named = _ID.search(head) or next(iter([*_ID.finditer(tail)][-1:]), None)
+    if named is None:
         return None
-    return json.dumps({"jsonrpc": "2.0", "id": json.loads(found[1]), "method": TOO_LARGE})
+    return json.dumps({"jsonrpc": "2.0", "id": json.loads(named[1]), "method": TOO_LARGE})

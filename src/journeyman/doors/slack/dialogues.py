@@ -75,11 +75,11 @@ def _label(choice: Any) -> str:
 def edited(approval: Approval, written: Mapping[str, str]) -> dict[str, Any]:
     """The arguments as somebody has written them. Raises WrongFieldError."""
     fields = {} if approval.question is None else approval.question.form["properties"]
-    found = {}
+    arguments = {}
     for number, (name, value) in enumerate(approval.arguments.items()):
         choices, text = _choices(fields.get(name, {})), written.get(f"{number}", "")
-        found[name] = choices[int(text)] if choices and text else _as_value(value, text, f"{number}")
-    return found
+        arguments[name] = choices[int(text)] if choices and text else _as_value(value, text, f"{number}")
+    return arguments
 
 
 def written(view: Mapping[str, Any]) -> dict[str, str]:

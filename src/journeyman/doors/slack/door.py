@@ -173,8 +173,8 @@ class SlackDoor:
         """Whether a message that starts no run is here for the first time, at any process. It counts as seen then."""
         now = self._app.clock.time()
         note = NotedRequest(digest=digest(DOOR, "message", key), run_id=secrets.token_hex(8), asked_at=now)
-        found = await Desk(self._app, LOCAL).requests.note(note, unless_since=now - KEPT_SECONDS)
-        return found.run_id == note.run_id
+        first = await Desk(self._app, LOCAL).requests.note(note, unless_since=now - KEPT_SECONDS)
+        return first.run_id == note.run_id
 
     async def _taken(
         self, event: Mapping[str, Any], desk: Desk, workspace: Workspace, place: Place, run_id: str
@@ -285,8 +285,8 @@ class SlackDoor:
         """Cancel what the person has asked for in a thread."""
         count = 0
         for row in await desk.runs(statuses=UNFINISHED, principal_id=desk.principal.id):
-            found = await self._showing.place(row.id)
-            if found is not None and (found.channel, found.thread_ts) == (place.channel, place.thread_ts):
+            asked = await self._showing.place(row.id)
+            if asked is not None and (asked.channel, asked.thread_ts) == (place.channel, place.thread_ts):
                 await desk.cancel(row.id)
                 count += 1
         return "Cancelled." if count else "There is nothing of yours under way in this thread."

@@ -46,14 +46,14 @@ class Workspace:
 
     async def names(self, users: Iterable[str]) -> dict[str, str]:
         """What people are called, by id, each by a name of their own."""
-        found: dict[str, str] = {}
+        names: dict[str, str] = {}
         taken: set[str] = set()
         wanted = list(dict.fromkeys(users))
         for user, name in zip(wanted, await asyncio.gather(*map(self._name, wanted)), strict=True):
             free = (name, *(f"{name} ({number})" for number in range(2, len(wanted) + 2)))
-            found[user] = next(shown for shown in free if shown.casefold() not in taken)
-            taken.add(found[user].casefold())
-        return found
+            names[user] = next(shown for shown in free if shown.casefold() not in taken)
+            taken.add(names[user].casefold())
+        return names
 
     async def _name(self, user: str) -> str:
         until, name = self._names.get(user, (0.0, user))
@@ -80,7 +80,7 @@ async def find_workspaces(
 
     Raises ConfigurationError for a token that Slack does not accept, or that is another workspace's.
     """
-    found: dict[str, Workspace] = {}
+    workspaces: dict[str, Workspace] = {}
     for named, token in tokens.items():
         about = f"the bot token of workspace {named!r}" if named else "the bot token"
         if named and not _WORKSPACE.fullmatch(named):
@@ -97,11 +97,11 @@ async def find_workspaces(
         team = str(told.get("team_id", ""))
         if named and team != named:
             raise ConfigurationError(f"{about} belongs to workspace {team!r}; name it by that id")
-        if team in found:
+        if team in workspaces:
             raise ConfigurationError(f"there are two bot tokens for workspace {team!r}; leave one out")
         client.team = team
-        found[team] = Workspace(team, str(told.get("user_id", "")), str(told.get("bot_id") or ""), client)
-    return found
+        workspaces[team] = Workspace(team, str(told.get("user_id", "")), str(told.get("bot_id") or ""), client)
+    return workspaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,13 +167,13 @@ class People:
 
     def now(self, principal: Principal) -> Principal | None:
         """Who a principal is by now; those of other doors are left as they are."""
-        found = _PERSON.fullmatch(principal.id)
-        return principal if found is None else self.principal(found[1], found[2])
+        person = _PERSON.fullmatch(principal.id)
+        return principal if person is None else self.principal(person[1], person[2])
 
     def deciders(self, team: str) -> Sequence[str]:
         """The users of a workspace who may decide, as far as they are named."""
-        named = (found for found in map(_PERSON.fullmatch, self._held) if found is not None and found[1] == team)
-        users = (found[2] for found in named if found[2] != "*")
+        named = (person for person in map(_PERSON.fullmatch, self._held) if person is not None and person[1] == team)
+        users = (person[2] for person in named if person[2] != "*")
         return [user for user in users if self.principal(team, user).may(DECIDE)]
 
 

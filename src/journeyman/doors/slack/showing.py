@@ -158,13 +158,13 @@ class Showing:
 
     async def _begun_since(self, since: float) -> list[RunRow]:
         """The latest runs, at least those that have begun since then."""
-        found: list[RunRow] = []
-        while len(found) < MOST_RECENT:
-            page = await self._desk.runs(limit=PAGE, offset=len(found))
-            found += page
+        rows: list[RunRow] = []
+        while len(rows) < MOST_RECENT:
+            page = await self._desk.runs(limit=PAGE, offset=len(rows))
+            rows += page
             if len(page) < PAGE or page[-1].created_at < since:
                 break
-        return [row for row in found if row.created_at >= since]
+        return [row for row in rows if row.created_at >= since]
 
     def _is_new(self, row: RunRow) -> bool:
         ours = (row.principal_id or "").startswith(f"{DOOR}:")

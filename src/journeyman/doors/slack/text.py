@@ -55,10 +55,10 @@ def mentioning(people: Mapping[str, str]) -> Mentions:
     known = rf"(?<![\w/])<?@(?P<name>(?i:{names}))(?:\|[^>\s]*)?(?![\w-])>?|(?<![\w@/])(?P<id>{ids})(?!\w)"
     pattern = re.compile(f"{known}|{_OTHERS}")
 
-    def mention(found: re.Match[str]) -> str:
-        if (user := users.get((found["name"] or found["id"] or "").casefold())) is not None:
+    def mention(match: re.Match[str]) -> str:
+        if (user := users.get((match["name"] or match["id"] or "").casefold())) is not None:
             return f"{_OPEN}@{user}{_CLOSE}"
-        return found[0] if found["nobody"] is None else "@somebody"
+        return match[0] if match["nobody"] is None else "@somebody"
 
     return lambda text: pattern.sub(mention, text)
 
@@ -122,9 +122,9 @@ def _line(line: str, mention: Mentions) -> str:
     if line.startswith(">"):
         quote, line = "> ", line.lstrip("> ")  # Slack has no quotes in quotes
     bullet = ""
-    if (found := _marked.bullet.match(line)) is not None:
-        box = {None: "", " ": "☐ "}.get(found[2], "☑ ")
-        bullet, line = f"{found[1]}• {box}", line[found.end() :]
+    if (bullet_mark := _marked.bullet.match(line)) is not None:
+        box = {None: "", " ": "☐ "}.get(bullet_mark[2], "☑ ")
+        bullet, line = f"{bullet_mark[1]}• {box}", line[bullet_mark.end() :]
     return quote + bullet + _inline(line, mention)
 
 
@@ -134,12 +134,12 @@ def _inline(text: str, mention: Mentions) -> str:
 
 def _styled(text: str, mention: Mentions) -> str:
     text = _marked.image_or_link.sub(
-        lambda found: f"{_OPEN}{found[2]}|{found[1].replace('|', '/') or found[2]}{_CLOSE}", text
+        lambda match: f"{_OPEN}{match[2]}|{match[1].replace('|', '/') or match[2]}{_CLOSE}", text
     )
     text = escaped(mention(text))
     text = _marked.autolink.sub(r"<\1>", text)
     text = _marked.both.sub(rf"{_MARK}_\1_{_MARK}", text)
-    text = _marked.bold.sub(lambda found: f"{_MARK}{found[1] or found[2]}{_MARK}", text)
+    text = _marked.bold.sub(lambda match: f"{_MARK}{match[1] or match[2]}{_MARK}", text)
     text = _marked.italic.sub(r"_\1_", text)
     text = _marked.strike.sub(r"~\1~", text)
     return text.replace(_MARK, "*").replace(_OPEN, "<").replace(_CLOSE, ">")
@@ -150,13 +150,13 @@ def parts(text: str, *, limit: int = LONGEST_PART) -> list[str]:
 
     Code that must be cut is closed, and opened again in the next part.
     """
-    found: list[str] = []
+    made: list[str] = []
     for unit in _units(text):
-        if found and len(found[-1]) + 2 + len(unit) <= limit:
-            found[-1] += f"\n\n{unit}"
+        if made and len(made[-1]) + 2 + len(unit) <= limit:
+            made[-1] += f"\n\n{unit}"
         else:
-            found += _cut(unit, limit)
-    return found
+            made += _cut(unit, limit)
+    return made
 
 
 def _units(text: str) -> Iterator[str]:
@@ -192,7 +192,7 @@ def _cut(unit: str, limit: int) -> list[str]:
 
 
 def _pieces(text: str, limit: int) -> list[str]:
-    found = []
+    pieces = []
     while len(text) > limit:
         window = text[:limit]
         at = max(window.rfind("\n"), 0)
@@ -207,9 +207,9 @@ def _pieces(text: str, limit: int) -> list[str]:
             ended = text.find(closing, begun) if begun >= 0 else -1
             if begun > 0 and ended >= at and (opening == "<" or ended - begun <= 5):
                 at = begun
-        found.append(text[:at].rstrip())
+        pieces.append(text[:at].rstrip())
         text = text[at:].lstrip("\n ")
-    return [*found, text] if text else found
+    return [*pieces, text] if text else pieces
 
 
 _REFERENCE = re.compile(r"<([@#!]?)([^>|]*)(?:\|([^>]*))?>")
@@ -217,14 +217,14 @@ _REFERENCE = re.compile(r"<([@#!]?)([^>|]*)(?:\|([^>]*))?>")
 
 def mentioned(text: str) -> list[str]:
     """The ids of the people whom a person's message mentions."""
-    return [found[2] for found in _REFERENCE.finditer(text) if found[1] == "@"]
+    return [match[2] for match in _REFERENCE.finditer(text) if match[1] == "@"]
 
 
 def plain(text: str, *, bot: str = "", names: Mapping[str, str] | None = None) -> str:
     """What a person wrote, without the mention of the bot; people by ``names``. Channels keep their ids for tools."""
 
-    def read(found: re.Match[str]) -> str:
-        kind, target, label = found.groups()
+    def read(match: re.Match[str]) -> str:
+        kind, target, label = match.groups()
         if kind == "@":
             return "" if target == bot else f"@{(names or {}).get(target) or label or target}"
         if kind == "#":

@@ -57,14 +57,14 @@ class Place:
     @classmethod
     def read(cls, metadata: Mapping[str, Any]) -> Place | None:
         """Where a run was asked for; None for one of another door."""
-        found = metadata.get("slack")
-        if not isinstance(found, dict):
+        kept = metadata.get("slack")
+        if not isinstance(kept, dict):
             return None
-        values = [found[name] for name in _PLACE if isinstance(found.get(name), str)]
+        values = [kept[name] for name in _PLACE if isinstance(kept.get(name), str)]
         if len(values) < len(_PLACE):
             return None
         team, channel, user, thread_ts, ts = values
-        people = found.get("people")
+        people = kept.get("people")
         return cls(team, channel, user, thread_ts, ts, people if isinstance(people, dict) else {})
 
 
@@ -152,26 +152,26 @@ class Thread:
         """Who sees the thread, as far as Slack says."""
         if self.place.channel.startswith("D"):
             return {self.place.user}
-        found: set[str] = set()
+        members: set[str] = set()
         try:
             async for told in self._pages(self._client.conversations_members):
-                found |= set(told.get("members") or ())
+                members |= set(told.get("members") or ())
         except SlackApiError as error:
             if reason(error) in PASSING:
                 raise
             logger.warning("who is in a channel is not known: %s", reason(error))
-        return found
+        return members
 
     async def directly(self, user: str) -> Thread | None:
         """The same for somebody alone, in their direct messages; None where they cannot be written to."""
         try:
             told = await self._client.conversations_open(users=user)
             channel = str((told.get("channel") or {}).get("id") or "")
-            found = Thread(
+            direct = Thread(
                 self._workspace, replace(self.place, channel=channel, user=user, thread_ts=""), is_ours=self._is_ours
             )
-            await found.look()
-            return found
+            await direct.look()
+            return direct
         except SlackApiError as error:
             if reason(error) in PASSING:
                 raise
@@ -189,8 +189,8 @@ class Thread:
 
     def history(self, said: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> list[Message]:
         """The same as a conversation: people's messages with who wrote them, and our answers."""
-        found = (self._said(message, names) for message in said)
-        return [message for message in found if message is not None]
+        messages = (self._said(message, names) for message in said)
+        return [message for message in messages if message is not None]
 
     def _said(self, message: Mapping[str, Any], names: Mapping[str, str]) -> Message | None:
         # Our own status and questions are no part of the conversation, our answers are: whole, not as notified.
@@ -249,10 +249,10 @@ async def say_why_not(workspace: Workspace, place: Place, why: str, *, run_id: s
 
 def _block_ids(message: Mapping[str, Any]) -> list[str]:
     """The ids of a message's blocks, also of those that Slack has refused."""
-    found = [str(block["block_id"]) for block in message.get("blocks") or () if "block_id" in block]
+    ids = [str(block["block_id"]) for block in message.get("blocks") or () if "block_id" in block]
     metadata = message.get("metadata") or {}
     refused = (metadata.get("event_payload") or {}).get("block_ids") if metadata.get("event_type") == PLAIN else None
-    return found + [str(block_id) for block_id in refused or ()]
+    return ids + [str(block_id) for block_id in refused or ()]
 
 
 def _answer(message: Mapping[str, Any]) -> str:
@@ -276,23 +276,23 @@ TOO_MANY = f"I take at most {MESSAGE_MEDIA} files and {REQUEST_MEDIA_BYTES // 1_
 
 async def shared_files(event: Mapping[str, Any], workspace: Workspace) -> tuple[list[Medium], list[str]]:
     """The files of a message that can be handed on, and of each other one why it cannot, for people."""
-    found: list[Medium] = []
+    media: list[Medium] = []
     missing: list[str] = []
     shared = [file for file in event.get("files") or () if isinstance(file, Mapping)]
     for file in shared:
         name = str(file.get("name") or "a file")
         try:
-            if len(found) == MESSAGE_MEDIA:
+            if len(media) == MESSAGE_MEDIA:
                 raise ValueError(TOO_MANY)
             medium = await _fetched(file, name, workspace)
-            if sum(each.bytes for each in found) + medium.bytes > REQUEST_MEDIA_BYTES:
+            if sum(each.bytes for each in media) + medium.bytes > REQUEST_MEDIA_BYTES:
                 raise ValueError(TOO_MANY)
-            found.append(medium)
+            media.append(medium)
         except InvalidDataError as error:
             missing.append(f"{one_line(name, most=100)}: {error.problems[0][1]}")
         except (ValueError, OSError, TimeoutError, aiohttp.ClientError) as error:
             missing.append(f"{one_line(name, most=100)}: {error or type(error).__name__}")
-    return found, missing[:MESSAGE_MEDIA]
+    return media, missing[:MESSAGE_MEDIA]
 
 
 async def _fetched(file: Mapping[str, Any], name: str, workspace: Workspace) -> Medium:

@@ -73,15 +73,15 @@ async def page(request: Request) -> Response:
 async def asset(request: Request, name: str, v: str = "") -> Response:
     if name not in _KINDS:
         raise Problem(404, "NOT_FOUND", f"there is no file {name!r}")
-    found = _file(name)
-    cached = _FOREVER if v == found.digest else "no-cache"
-    return _answer(request, found, _KINDS[name], {"Cache-Control": cached})
+    file = _file(name)
+    cached = _FOREVER if v == file.digest else "no-cache"
+    return _answer(request, file, _KINDS[name], {"Cache-Control": cached})
 
 
-def _answer(request: Request, found: _File, kind: str, headers: dict[str, str]) -> Response:
-    headers = {**headers, "ETag": f'"{found.digest}"', "Vary": "Accept-Encoding"}
+def _answer(request: Request, file: _File, kind: str, headers: dict[str, str]) -> Response:
+    headers = {**headers, "ETag": f'"{file.digest}"', "Vary": "Accept-Encoding"}
     if request.headers.get("If-None-Match") == headers["ETag"]:
         return Response(status_code=304, headers=headers)
     if "gzip" in request.headers.get("Accept-Encoding", ""):
-        return Response(found.packed, media_type=kind, headers={**headers, "Content-Encoding": "gzip"})
-    return Response(found.content, media_type=kind, headers=headers)
+        return Response(file.packed, media_type=kind, headers={**headers, "Content-Encoding": "gzip"})
+    return Response(file.content, media_type=kind, headers=headers)
