@@ -6,7 +6,7 @@ A ``Desk`` is the app as one principal may use it. It knows no protocol; doors t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -358,23 +358,19 @@ class Desk:
         self, approval_id: str, *, arguments: dict[str, Any] | None = None, for_session: bool = False
     ) -> Approval:
         """Allow a call, and go on with its run here if no process does."""
-        await self._must_decide(approval_id)
-        decided = await self.app.approvals.approve(
-            approval_id, by=self.principal.id, arguments=arguments, for_session=for_session
-        )
-        await self._go_on(decided.run_id)
-        return decided
+        approve = self.app.approvals.approve
+        return await self._decided(approve, approval_id, arguments=arguments, for_session=for_session)
 
     async def deny(self, approval_id: str, *, reason: str = "") -> Approval:
         """Refuse a call, and go on with its run here if no process does."""
-        await self._must_decide(approval_id)
-        decided = await self.app.approvals.deny(approval_id, by=self.principal.id, reason=reason)
-        await self._go_on(decided.run_id)
-        return decided
+        return await self._decided(self.app.approvals.deny, approval_id, reason=reason)
 
-    async def _must_decide(self, approval_id: str) -> None:
+    async def _decided(self, decide: Callable[..., Awaitable[Approval]], approval_id: str, **how: Any) -> Approval:
         if not self.may_decide(await self.approval(approval_id)):
             self.must_hold(DECIDE)
+        decided = await decide(approval_id, by=self.principal.id, **how)
+        await self._go_on(decided.run_id)
+        return decided
 
     def may_decide(self, approval: Approval) -> bool:
         """Whether the principal's word counts: whoever a question is for may answer it."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import journeyman.doors
-from journeyman.doors.cli import configured
+from journeyman.doors.cli import trust
 from journeyman.settings.reading import Loaded, json_schema
 from tests.doors.cli.driving import Cli
 
@@ -244,14 +244,14 @@ def test_a_named_file_that_named_nothing_is_asked_about_when_it_names_something(
 def test_what_is_written_after_the_question_is_not_what_was_agreed_to(
     cli: Cli, shop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = configured.confirm_found
+    asked = trust.confirm_file
 
-    def swapped(loaded: Loaded) -> None:
-        asked(loaded)
+    def swapped(loaded: Loaded, *, named: bool) -> None:
+        asked(loaded, named=named)
         (shop / "later.py").write_text("from pathlib import Path\nPath('ran').touch()\ndef more(): ...\n")
         (shop / "journeyman.yaml").write_text('version: 1\ntools: {more: {import: "later:more"}}\n')
 
-    monkeypatch.setattr(configured, "confirm_found", swapped)
+    monkeypatch.setattr(trust, "confirm_file", swapped)
     listed = cli("tools", "list", "--config", "journeyman.yaml")
     assert (listed.code, "look" in listed.out) == (0, True)
     assert not (shop / "ran").exists()

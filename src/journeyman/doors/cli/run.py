@@ -95,9 +95,7 @@ def run_directly(task: Wanted, given: RunOptions) -> ExitCode:
     if (configured := configuration(store)) is not None:
         on_tasks = on_tasks and (configured.uses_store or given.agent is not None)
     trace = Trace(screen.console(stderr=True), live=given.live, verbose=given.verbose)
-    response = run_here(
-        agent, task, given, store=store if on_tasks else None, tools=tools, model=given.model, trace=trace
-    )
+    response = run_here(agent, task, given, store=store if on_tasks else None, tools=tools, trace=trace)
     if response is None:
         screen.note("the run waits for a person")
         return ExitCode.WAITING
@@ -112,7 +110,6 @@ def run_here(
     store: SqlStore | None,
     tools: ToolLibrary,
     trace: Trace,
-    model: str | ModelSettings | None = None,
     planner: OneCall | None = None,
 ) -> AgentResponse | None:
     """Run an agent in this process and show its trace; None when the run waits for a person.
@@ -128,6 +125,7 @@ def run_here(
     asks = asker(trace, yes=given.yes, check=check) or nobody
     rules = None if (followed := configuration()) is None else followed.rules
     limits = None
+    model: str | ModelSettings | None = given.model
     if rules is not None:
         limits = rules.limits
         if agent.max_iterations is not None:

@@ -15,7 +15,7 @@ from slack_sdk.errors import SlackApiError
 
 from journeyman.app import Pace
 from journeyman.app.desk import DECIDE
-from journeyman.core.data import name_of
+from journeyman.core.data import Latest, name_of
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.policy import Principal, check_permissions
 from journeyman.doors.slack.client import SLACK_API, SlackClient, reason
@@ -38,7 +38,7 @@ class Workspace:
     bot_user: str
     bot_id: str
     client: SlackClient
-    _names: dict[str, tuple[float, str]] = field(default_factory=dict, compare=False)
+    _names: Latest[str, tuple[float, str]] = field(default_factory=lambda: Latest(MOST_NAMES), compare=False)
 
     @property
     def token(self) -> str:
@@ -65,8 +65,6 @@ class Workspace:
             pass  # the app was installed without the scope, for example: their id must do
         except (aiohttp.ClientError, TimeoutError):
             return name
-        if len(self._names) >= MOST_NAMES:
-            self._names.clear()
         self._names[user] = (time.monotonic() + NAME_SECONDS, name)
         return name
 
