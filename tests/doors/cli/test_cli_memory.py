@@ -26,7 +26,7 @@ def test_a_document_is_added_found_listed_and_deleted(cli: Cli) -> None:
     said = cli("memory", "add", "The dentist moved to Thursday.", "--metadata", '{"topic": "health"}')
     assert (said.code, said.out.startswith("kept as mem")) == (0, True)
     other = kept(cli, "Order W-17 was sent on Monday.")
-    found = cli("memory", "search", "Where is W-17?", "--top-k", "1")
+    found = cli("memory", "search", "Where is W-17?", "--limit", "1")
     assert (found.code, other in found.out, "Order W-17 was sent" in found.out) == (0, True, True)
     assert "stored" in found.out
     [health] = json.loads(cli("memory", "list", "--metadata", '{"topic": "health"}', "--json").out)
@@ -70,13 +70,13 @@ def test_a_folder_is_imported_and_only_what_changed_once_more(cli: Cli, tmp_path
     assert (first.code, first.out) == (0, "3 files: 2 stored, 1 skipped\n")
     assert "skipped: broken.txt is not UTF-8 text" in first.err
     assert "3 of 3 files" in first.err
-    found = cli("memory", "search", "boiler service", "--top-k", "1")
+    found = cli("memory", "search", "boiler service", "--limit", "1")
     assert "deep/b.txt" in found.out
     (notes / "a.md").write_text("The roof is mended.")
     again = json.loads(cli("memory", "import", str(notes), "--json").out)
     assert (again["stored"], again["unchanged"], again["skipped"]) == (1, 1, 1)
     assert len(json.loads(cli("memory", "list", "--json").out)) == 2
-    assert "mended" in cli("memory", "search", "roof", "--top-k", "1").out
+    assert "mended" in cli("memory", "search", "roof", "--limit", "1").out
 
 
 def test_a_pdf_without_its_package_is_skipped_and_the_command_is_told(

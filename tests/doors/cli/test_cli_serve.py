@@ -187,7 +187,7 @@ def test_a_worker_ends_what_other_processes_began(cli: Cli, serve: Serve, postgr
 
     def runs() -> dict[str, str]:
         found: list[dict[str, Any]] = json.loads(cli("runs", "list", *store, "--json").out)
-        return {run["task"]: run["status"] for run in found}
+        return {run["request"]: run["status"] for run in found}
 
     (tmp_path / "deadly").touch()
     turns = (call("count_boxes", shelf="a"), call("burn_shelf", shelf="a"), say("Three."), say("Warm."))
