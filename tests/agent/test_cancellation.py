@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from journeyman import Approval, Approve, Message, ToolContext, ToolLibrary, run, tool
-from journeyman.core.events import Fact
+from journeyman import (
+    Agent,
+    Approval,
+    Approve,
+    Journeyman,
+    Limits,
+    Message,
+    ToolContext,
+    ToolLibrary,
+    run,
+    stream,
+    tool,
+)
+from journeyman.core.events import Fact, RunFinished
+from journeyman.core.protocols import Deltas, ModelResponse
 from journeyman.execution.recorder import MemoryJournal
 from journeyman.models import ModelRequest
 from journeyman.testing import ScriptedModel, call, say, together
@@ -192,3 +207,69 @@ async def test_a_tool_that_cancels_itself_is_an_error_and_the_run_goes_on() -> N
     assert [c.status for c in response.tool_calls] == ["error"]
     assert response.answer == "well"
     assert all(isinstance(message, Message) for message in response.messages)
+
+
+class Typing:
+    """A model that writes so much, again where it is asked again, and then says nothing more."""
+
+    name = "typing"
+
+    def __init__(self, *texts: str) -> None:
+        self.texts, self.said = texts, asyncio.Event()
+
+    async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:
+        for number, text in enumerate(self.texts):
+            if deltas is not None:
+                if number:
+                    deltas.restart()
+                deltas.text(text[:4])
+                deltas.text(text[4:])
+        self.said.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+async def test_what_was_shown_of_an_answer_is_kept_when_it_is_cancelled(tmp_path: Path) -> None:
+    model, store_url = Typing("Once there was a cat, ", "Once upon a time "), f"sqlite:///{tmp_path}/a.db"
+    async with Journeyman(store=store_url, model=model) as app:
+        handle = await app.start(Agent(name="a", instruction="Tell."), "A story", session_id="s")
+        handle.stream_text()
+        await model.said.wait()
+        await handle.cancel()
+        response = await handle.result()
+        assert (response.status, response.answer, response.confidence) == ("cancelled", "Once upon a time", 0.0)
+        assert (response.outcome, [step.thought for step in response.structured_trace]) == ("not", ["Once upon a time"])
+        # It stands in the conversation, for people and for the model.
+        assert [message.content for message in response.messages] == ["A story", "Once upon a time"]
+    async with Journeyman(store=store_url, model=ScriptedModel([say("a princess lived.")])) as again:
+        said = await (await again.session("s").send(Agent(name="a", instruction="Tell."), "Go on")).result()
+        assert [message.content for message in said.messages][:2] == ["A story", "Once upon a time"]
+
+
+async def test_what_was_shown_is_kept_when_the_time_is_over() -> None:
+    model = Typing("Once upon a time ")
+    agent = Agent(name="a", instruction="Tell.")
+    events = [event async for event in stream(agent, "A story", model=model, limits=Limits(seconds=0.3))]
+    ended = events[-1]
+    assert isinstance(ended, RunFinished)
+    assert ended.response is not None
+    assert (ended.response.status, ended.response.answer) == ("limit_reached", "Once upon a time")
+
+
+@pytest.mark.parametrize("output", [None, dict])
+async def test_what_nobody_has_read_and_data_are_not_kept(output: type | None) -> None:
+    model, journal = Typing('{"a": '), MemoryJournal()
+    agent = Agent(name="a", instruction="Tell.", output=output)
+    if output is None:
+        task = asyncio.ensure_future(run(agent, "A story", model=model, journal=journal))
+        await model.said.wait()
+        task.cancel()
+        await asyncio.wait([task])
+    else:
+        events: Any = stream(agent, "A story", model=model, journal=journal)
+        async with contextlib.aclosing(events):
+            async for event in events:
+                if event.type == "text_delta":
+                    break
+    [run_id] = journal.runs()
+    assert [fact.type for fact in await journal.read(run_id)] == ["run_started", "run_finished"]

@@ -23,7 +23,7 @@ from journeyman.core.approvals import Label, LabelSource
 from journeyman.core.calls import CallStatus, ToolCallRecord
 from journeyman.core.data import LARGE_TEXT, LOG_FIELDS, unchecked
 from journeyman.core.errors import ErrorCategory, ErrorInfo, ModelError, Severity, problem_text, validation_problems
-from journeyman.core.events import Answered, Fact, RunFailed, RunFinished
+from journeyman.core.events import Answered, Fact, MessageReceived, RunFailed, RunFinished
 from journeyman.core.gaps import ToolGapReport
 from journeyman.core.runs import UNSURE, AgentResponse, LimitName, Outcome, ReasoningStep, RunStatus, unasked
 from journeyman.core.specification import FINISH, RESERVED_NAMES
@@ -108,12 +108,14 @@ async def stop(run: Run, limit: LimitName) -> None:
     )
     if run.state.output_problem:
         error = never_valid(run.state, first=f"{error.message}, and ", guidance=error.user_guidance).info
+    await _keep_shown(run)
     await _end(run, RunStatus.LIMIT_REACHED, error, limit=limit)
 
 
 async def interrupted(run: Run) -> None:
     """Cancelled: close what is open, so that the trace and the conversation stay whole."""
     await _close_turn(run)
+    await _keep_shown(run)
     error = ErrorInfo(
         code="RUN_CANCELLED",
         message="the run was cancelled",
@@ -162,6 +164,16 @@ async def _gap(run: Run, status: RunStatus) -> ToolGapReport | None:
         # The run is as good without a report as it was before there were any.
         logger.exception("looking for a gap failed", extra={LOG_FIELDS: {"run_id": run.id}})
         return None
+
+
+async def _keep_shown(run: Run) -> None:
+    """What people have read of a reply that broke off is its answer, as far as it got: it does not vanish."""
+    text = "".join(run.shown)
+    if run.state.turn is None and run.state.answer is None and run.agent.output is None and text.strip():
+        await run.recorder.record(MessageReceived(iteration=run.iteration, text=text, started=run.clock.time()))
+        assert run.state.turn is not None
+        await finish_step(run, run.state.turn)
+        await run.recorder.record(Answered(text=text.strip(), confidence=0.0))
 
 
 async def _close_turn(run: Run) -> None:

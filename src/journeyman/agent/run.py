@@ -14,7 +14,7 @@ import asyncio
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from journeyman.agent.agent import Agent, Verify
@@ -69,6 +69,8 @@ class Run(CallScope):
     planner: Planner
     wants_text: bool = False
     """Whether somebody listens to the model's text as it grows."""
+    shown: list[str] = field(default_factory=list)
+    """What they were told of the reply under way."""
     leaving: bool = False
     """Set from outside: stop after this step, another process goes on."""
     trace: SpanListener | None = None
@@ -265,9 +267,11 @@ async def plan(run: Run) -> bool:
     """Have the next step planned, and record it; False when the run's time is over first."""
     iteration, asked_at = run.iteration, run.clock.time()
     run.refresh()
+    run.shown.clear()
     planned = await run.planner.plan(run)
     if planned is None:
         return False
+    run.shown.clear()
     fields = {
         "iteration": iteration,
         "text": planned.text,

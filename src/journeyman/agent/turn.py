@@ -145,6 +145,7 @@ class ModelPlanner:
 
     def _asked_again(self, reason: str, seconds: float) -> None:
         if (run := self._asking) is not None:
+            run.shown.clear()
             run.recorder.signal(StepRestarted(iteration=run.iteration, reason=reason, seconds=seconds))
 
     def request(self, run: Run) -> ModelRequest:
@@ -303,9 +304,11 @@ class _Deltas:
         self._iteration = iteration
 
     def text(self, delta: str) -> None:
+        self._run.shown.append(delta)
         self._run.recorder.signal(TextDelta(iteration=self._iteration, text=delta))
 
     def restart(self) -> None:
+        self._run.shown.clear()
         self._run.recorder.signal(StepRestarted(iteration=self._iteration))
 
 
