@@ -50,6 +50,8 @@ def test_an_execution_result_is_read_and_shown_under_its_names() -> None:
     assert (failed.error_message, failed.error_category) == ("slow down", "rate_limit")
     with pytest.raises(InvalidDataError, match="error: a call with status 'error' must say why"):
         ToolCallRecord(**RESULT | {"status": "error", "result_data": None})
+    with pytest.raises(InvalidDataError, match="error_message: a successful call has no error"):
+        ToolCallRecord(**RESULT | {"error_message": "slow down"})
     with pytest.raises(InvalidDataError, match="category"):
         ToolCallRecord(**RESULT | told | {"error_category": "bad_luck"})
 
@@ -62,6 +64,8 @@ def test_a_context_is_a_task_with_where_it_was_said() -> None:
     assert task.metadata == {"slack": {"channel_id": "C0123ABCD", "user_id": "U1", "thread_ts": "1.2"}}
     with pytest.raises(InvalidDataError, match="environment"):
         TaskInput(description="x", environment="moon")
+    with pytest.raises(InvalidDataError, match="channel_id: must be the id of a channel"):
+        TaskInput(user_request="Summarise this", channel_id="general", user_id="U1")
 
 
 def test_a_tool_has_a_function_signature() -> None:
@@ -127,6 +131,13 @@ async def test_a_program_applies_configurations() -> None:
 def test_a_wrong_configuration_is_refused_by_name(said: Any, why: str) -> None:
     with pytest.raises(ConfigurationError, match=why):
         apply_configuration(ToolLibrary([fetch]), said)
+
+
+def test_a_category_names_its_tools_once() -> None:
+    category = ToolCategory(name="slack_tools", tools={"fetch": {"enabled": False}})
+    assert category.tools["fetch"] == ToolConfiguration(tool_name="fetch", enabled=False)
+    with pytest.raises(InvalidDataError, match="'fetsh' is configured under another name"):
+        ToolCategory(name="slack_tools", tools={"fetch": {"tool_name": "fetsh"}})
 
 
 async def test_a_task_selects_the_overrides_of_its_environment(tmp_path: Path) -> None:

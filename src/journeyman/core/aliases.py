@@ -5,6 +5,7 @@ Constructors and JSON take them; what is stored and shown has our own names only
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -66,6 +67,8 @@ def task_fields(data: Mapping[str, Any]) -> dict[str, Any]:
     """A task; where in Slack it was said belongs to its metadata."""
     fields = renamed("TaskInput", data)
     if facts := {name: fields.pop(name) for name in _SLACK_FACTS if name in fields}:
+        if (where := facts.get("channel_id")) is not None and not re.fullmatch(r"[CDG][A-Z0-9]{2,}", str(where)):
+            raise ValueError(f"channel_id: must be the id of a channel such as C0789IJKL, got {where!r}")
         metadata = fields.get("metadata") or {}
         fields["metadata"] = {**metadata, "slack": {**metadata.get("slack", {}), **facts}}
     return fields
@@ -95,6 +98,8 @@ def record_fields(data: Mapping[str, Any]) -> dict[str, Any]:
         fields["end_time"] = began + timedelta(milliseconds=duration or 0)
     message, category = fields.pop("error_message", None), fields.pop("error_category", None)
     status = str(fields.get("status", "")).lower()
+    if message and status == "success":
+        raise ValueError("error_message: a successful call has no error")
     if fields.get("error") is None and (message or category or short) and status in _FAILURES:
         kind = str(category or _FAILURES[status])
         said = message or f"the call ended as {status!r}, and why was not recorded"

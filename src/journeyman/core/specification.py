@@ -221,3 +221,18 @@ class ToolCategory(Entity, defer_build=True):
     permissions: Permissions = frozenset()
     global_config: dict[str, Any] = Field(default_factory=dict)
     tools: dict[str, ToolConfiguration] = Field(default_factory=dict)
+    """By name, which a tool's configuration need not repeat."""
+
+    @field_validator("tools", mode="before")
+    @classmethod
+    def _by_name(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {name: {"tool_name": name, **said} if isinstance(said, dict) else said for name, said in value.items()}
+
+    @field_validator("tools")
+    @classmethod
+    def _one_name(cls, value: dict[str, ToolConfiguration]) -> dict[str, ToolConfiguration]:
+        if other := [said.tool_name for name, said in value.items() if said.tool_name != name]:
+            raise ValueError(f"{other[0]!r} is configured under another name")
+        return value
