@@ -27,7 +27,6 @@ What each public name takes, made from the code by `scripts/write_signatures.py`
 what it is for. What stands behind `*` is given by name; `…` is a default that is made when it is needed.
 """
 WIDTH = 110
-_WRAPPED = re.compile(r"Annotated\[(\w+), \w+\]")
 
 
 def page() -> str:
@@ -127,8 +126,20 @@ def _annotations(owner: type) -> dict[str, Any]:
 
 def _type(kind: Any) -> str:
     text = kind if isinstance(kind, str) else getattr(kind, "__forward_arg__", None) or inspect.formatannotation(kind)
-    text = _WRAPPED.sub(r"\1", text)
-    return re.sub(r"\b(?:typing|collections\.abc|journeyman(?:\.\w+)+)\.", "", text)
+    bare = re.sub(r"\b(?:typing|collections\.abc|journeyman(?:\.\w+)+)\.", "", text)
+    return ast.unparse(_Plain().visit(ast.parse(bare, mode="eval")))
+
+
+class _Plain(ast.NodeTransformer):
+    """Types without what is checked of their values."""
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        annotated = isinstance(node.value, ast.Name) and node.value.id == "Annotated"
+        return (
+            self.visit(node.slice.elts[0])
+            if annotated and isinstance(node.slice, ast.Tuple)
+            else self.generic_visit(node)
+        )
 
 
 def _default(value: Any) -> str:
