@@ -49,7 +49,7 @@ def load(count: int) -> Corpus:
         # The papers are in there, too, with their titles: they would be found in the place of their abstracts.
         if text and not row["arxiv_num"] and row["document"] not in documents and len(row["document"]) < LONGEST_KEY:
             documents[row["document"]] = text
-    for number, text in enumerate(_documentation()):
+    for number, text in enumerate(documentation()):
         if len(documents) >= count:
             break
         documents.setdefault(f"python-{number}", text)
@@ -89,7 +89,8 @@ def _own_words(comment: str) -> str:
     return said[:300] if len(said.split()) >= LEAST_WORDS and "http" not in said else ""
 
 
-def _documentation() -> Iterator[str]:
+def documentation() -> Iterator[str]:
+    """The docstrings of Python's standard library."""
     for path in sorted(Path(sysconfig.get_paths()["stdlib"]).rglob("*.py")):
         if {"test", "tests", "site-packages", "idlelib"} & set(path.parts):
             continue

@@ -5,8 +5,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.memory import hard
 from benchmarks.memory.corpus import load
 from journeyman import Agent, Journeyman
+from journeyman.retrieval.search import BM25
 from journeyman.testing import ScriptedModel, say
 
 DOCUMENTS = 10_000
@@ -29,6 +31,21 @@ async def measure(count: int = DOCUMENTS) -> dict[str, Any]:
             found = {"titles": await _found(app, corpus.titles), "notes": await _found(app, corpus.notes)}
         history = await _history(url)
     return {"documents": len(items), "seconds_to_store": round(stored, 1), **found, "history_ms": history}
+
+
+async def measure_hard(kind: str, *, held_out: bool = False) -> dict[str, Any]:
+    """A title looks for its body among 1,000: by the memory, and by words alone."""
+    documents, *halves = hard.load(kind)
+    bare = BM25(documents)
+    queries = halves[held_out]
+    ranked = [[key for key, _ in bare.rank(query, k=3)] for query, _ in queries]
+    words = sum(right in keys for (_, right), keys in zip(queries, ranked, strict=True)) / len(queries)
+    with tempfile.TemporaryDirectory() as folder:
+        async with Journeyman(store=f"sqlite:///{Path(folder) / 'memory.db'}") as app:
+            await app.memory.store_documents([(text, None, key) for key, text in documents.items()], principal=OWNER)
+            async for _ in app.memory.index(principal=OWNER):
+                pass
+            return {**await _found(app, queries), "words@3": round(words, 3)}
 
 
 async def _found(app: Journeyman, queries: list[tuple[str, str]]) -> dict[str, Any]:

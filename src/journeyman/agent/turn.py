@@ -19,6 +19,7 @@ from journeyman.core.data import (
     LOG_FIELDS,
     TOOL_NAME_CHARS,
     TURN_CALLS,
+    canonical_json,
     check_arguments,
     storable_json,
     unchecked,
@@ -29,7 +30,7 @@ from journeyman.core.playbook import ADVICE, DEMONSTRATION, Advice
 from journeyman.core.protocols import Deltas, Model, ModelRequest, ModelResponse
 from journeyman.core.runs import Message, Role, ToolCall
 from journeyman.core.specification import FINISH, RESERVED_NAMES
-from journeyman.core.words import stands_in
+from journeyman.core.words import Patterns, stands_in
 from journeyman.execution.outcome import Refusal
 from journeyman.provenance.hints import Hint, hint_for, stopped
 from journeyman.provenance.ledger import Ledger
@@ -56,6 +57,7 @@ MOST_FRUITLESS = 3
 _OURS = re.compile(r"call_\d+_\d+")
 _sendable = re.compile(r"[!-~]{1,64}").fullmatch
 """Ids of a model's server that are sent back to it; instead of others, ours is."""
+_written = Patterns("journeyman.agent", "described.txt")
 
 
 class NoModel:
@@ -398,20 +400,42 @@ def _left_undone(run: Run) -> bool:
 
 
 def described_call(run: Run, text: str) -> str | None:
-    """The one offered tool that a reply writes a call of, with all that it needs, and that the run has not called."""
+    """The one offered tool that a reply writes a call of, with all that it needs, and that the run has not called; of
+    several, the first if it only reads."""
     # A call that was begun is not asked for again, whatever became of it: a person may have left it out.
     called = {call.tool_name for step in run.state.steps for call in step.calls if call.success or call.attempts}
+    named = {tool.name: tool for tool in run.offer.offered if tool.name in text and _named_to_call(tool.name, text)}
+    if not (left := named.keys() - called - RESERVED_NAMES) or stopped(run.state.steps):
+        return None
+    hint, last = _hint(run), [call.error for step in run.state.steps[-1:] for call in step.calls if call.error]
+    told = " ".join([hint.message.content if hint else "", *(canonical_json(error.for_model()) for error in last)])
+    # A sentence's first word has a capital, too, and is no value. In other languages a value stands for its parameter.
+    request = "" if run.state.task is None else run.state.task.description.partition(" ")[2]
+    values = {
+        value for found in _written.value.findall(text) if (value := found.strip("\"'“”„«» ")) and value in request
+    }
     described = [
-        tool.name
-        for tool in run.offer.offered
-        if tool.name in text
-        and tool.name not in called
-        and tool.name not in RESERVED_NAMES
-        and re.search(rf"[`\"']{re.escape(tool.name)}[`\"'(]|(?<!\w){re.escape(tool.name)}\(", text)
-        and (required := tool.parameters.get("required"))
-        and all(stands_in(text, name) for name in required)
+        name
+        for name in sorted(left, key=text.find)
+        if ((needed := named[name].parameters.get("required")) and _unsaid(needed, text) <= len(values))
+        or (run.reads(name) and stands_in(told, name))
     ]
-    return described[0] if len(described) == 1 and not stopped(run.state.steps) else None
+    if not described or (text.rstrip().endswith("?") and not told):
+        return None
+    return described[0] if len(described) == 1 or (values and run.reads(described[0])) else None
+
+
+def _unsaid(needed: Sequence[str], text: str) -> int:
+    return sum(not stands_in(text, parameter) for parameter in needed)
+
+
+def _named_to_call(name: str, text: str) -> bool:
+    """Whether a tool is named as one, and not said not to be called."""
+    bare = "" if _written.joined.search(name) else r"(?=[`\"'*(])"  # an ordinary word is a tool's name only in quotes
+    found = re.search(rf"(?<!\w)[`\"'*]+{re.escape(name)}(?!\w)|(?<!\w){re.escape(name)}(?!\w){bare}", text)
+    return not (
+        found is None or _written.declined.search(text[: found.start()]) or _written.refused.match(text[found.end() :])
+    )
 
 
 def nudge_for(run: Run, turn: Turn) -> str | None:
@@ -420,9 +444,10 @@ def nudge_for(run: Run, turn: Turn) -> str | None:
         return None  # asking again would come to the same
     if turn.text.strip() and not run.agent.finish:
         described = described_call(run, turn.text)
-        if described is None or any(said.content.startswith(DESCRIBED[:20]) for said in run.state.messages):
+        nudge = (DESCRIBED + MAKE_IT).format(name=described)
+        if described is None or any(said.content == nudge for said in run.state.messages):
             return NOTHING_DONE if _left_undone(run) else None
-        return (DESCRIBED + MAKE_IT).format(name=described)
+        return nudge
     if run.state.fruitless + 1 >= MOST_FRUITLESS:
         if turn.text.strip():
             return None  # it will not call finish: its text is as good an answer as it will give
