@@ -199,7 +199,8 @@ class DemonstratedCall(Entity):
     sources: dict[str, DemonstratedSource] = Field(default_factory=dict)
     """By argument."""
     places: dict[str, str] = Field(default_factory=dict)
-    """By argument that came from a row of a result: ``first``, ``last``, ``only`` or ``other``."""
+    """By argument that came from a row of a result: ``first``, ``last``, ``only``, ``other``, or ``each``
+    where the call was made for all of them."""
     result: str = ""
     """What of its result later calls used, as placeholders; never the result itself."""
     effect: bool = False

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -119,6 +120,11 @@ class _Tracer:
 
     def __init__(self, episode: Episode) -> None:
         self._ledger = Ledger()
+        self._given: dict[tuple[str, str], set[str]] = defaultdict(set)
+        """By tool and argument, all that it was called with: for each row of a result, or for some."""
+        for call in episode.used:
+            for name, value in call.arguments.items():
+                self._given[call.tool_name, name].add(written(value))
         # Who of them said it before makes no difference to a demonstration.
         self._known = [self._ledger.hear(User(), said, earlier=True) for said in episode.known]
         self.request = self._ledger.hear(User(), episode.request[:LONGEST_REQUEST])
@@ -138,7 +144,7 @@ class _Tracer:
             arguments[name] = self._replaced(value, name, name, taken)
             source = sources[name] = min(taken, key=_rank, default=Taken.CONSTANT)
             if isinstance(source, ResultField) and source.call is not None:
-                places[name] = _place(self._results[source.call], source.path, value)
+                places[name] = _place(self._results[source.call], source.path, value, self._given[call.tool_name, name])
                 sources[name] = ResultField(source.call, shown_path(source.path))
         invented = (names_in(path)[0] for path in ungrounded(self._ledger.trace(None, call.arguments)))
         self.ungrounded += [(number, name) for name in dict.fromkeys(invented)]
@@ -231,11 +237,13 @@ def _field_name(path: Sequence[str]) -> str:
     return path[-1] if path and is_name(path[-1]) else ""
 
 
-def _place(result: Utterance, path: Sequence[str], value: Any) -> str:
-    """Which row of a result a value stands in."""
+def _place(result: Utterance, path: Sequence[str], value: Any, given: Set[str]) -> str:
+    """Which row of a result a value stands in; ``each`` where the call was made for all rows."""
     rows, wanted = result.rows, written(value)
     if len(rows) < 2:
         return "only"
+    if len(values := set(map(written, values_at(rows, path)))) > 1 and values <= given:
+        return "each"
     held = [at for at, row in enumerate(rows[: ledger.MOST_LEAVES]) if wanted in map(written, values_at(row, path))]
     return {0: "first", len(rows) - 1: "last"}.get(held[0], "other") if len(held) == 1 else "other"
 

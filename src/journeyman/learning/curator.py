@@ -348,13 +348,18 @@ def _says_more(lookup: Lookup, known: Lookup | None) -> bool:
 
 
 def _shows_better(target: ToolCallingStrategy, lesson: Lesson, *, taught: bool) -> bool:
-    """Whether the new demonstration replaces the old one: from a better teacher, or the first, or a shorter one."""
+    """Whether the new demonstration replaces the old one: from a better teacher, or the first, one that shows that a
+    call is made for each row, or a shorter one."""
     assert lesson.abstracted is not None
     if target.demonstration is None:
         return True
     if taught != (TAUGHT in target.tags):
         return taught
-    return len(lesson.abstracted.demonstration.calls) < len(target.demonstration.calls)
+    new, old = (
+        (all("each" not in call.places.values() for call in shown.calls), len(shown.calls))
+        for shown in (lesson.abstracted.demonstration, target.demonstration)
+    )
+    return new < old
 
 
 def _merged(kept: ToolCallingStrategy, other: ToolCallingStrategy, moment: datetime) -> ToolCallingStrategy:

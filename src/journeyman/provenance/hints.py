@@ -14,10 +14,12 @@ from journeyman.core.calls import ResultField, Taken, ToolCallRecord
 from journeyman.core.playbook import NEXT_STEP, Advice, Lookup, NextStep
 from journeyman.core.runs import Message, ReasoningStep, Role, ToolCall
 from journeyman.core.specification import FINISH, ToolSpecification
-from journeyman.core.words import Patterns, stands_in
+from journeyman.core.words import Patterns, stands_in, words
 from journeyman.provenance.index import finders
 from journeyman.provenance.ledger import Utterance, result_of, values_at
+from journeyman.provenance.said import lists
 
+EACH = "each"
 MOST_VALUES = 3
 MOST_CHOICES = 8
 MOST_ALLOWED = 50
@@ -73,11 +75,14 @@ def next_step(
     advice: Advice, taken: Sequence[ReasoningStep], offered: Sequence[ToolSpecification] = (), request: str = ""
 ) -> Hint:
     """What comes after the calls that were made, as far as they follow the demonstration."""
-    steps, made = advice.steps, _followed(advice.steps, taken)
-    if len(made) == len(steps):
+    steps = advice.steps
+    if (each := EACH in steps[-1].places.values()) and len(steps) > 1 and steps[-2].tool_name == steps[-1].tool_name:
+        steps = steps[:-1]  # shown twice, and made as often as there are rows
+    made = _followed(steps, taken)
+    if len(made) == len(steps) and not (each and _rows_left(steps[-1], made, taken, request)):
         text = "Every step of the example has been made. If nothing is left to do, tell the user what was done."
         return _said(text, ToolCall(tool_name=FINISH) if advice.alike else None)
-    wanted = steps[len(made)]
+    wanted = steps[min(len(made), len(steps) - 1)]
     sources = [source for step in steps[len(made) :] for source in step.sources.values()]
     needed = {source.call for source in sources if isinstance(source, ResultField)}
     if made and _is_empty(made[-1]) and len(made) - 1 in needed:
@@ -91,7 +96,11 @@ def next_step(
             told.append(f"{name}: {json.dumps(known[name], ensure_ascii=False)}")
         elif isinstance(source, ResultField) and source.call is not None and source.call < len(made):
             held = _Held.by(made[source.call], source.path, request)
-            if (meant := held.meant(wanted.places.get(name, ""))) is not None:
+            meant = held.meant(wanted.places.get(name, ""))
+            if len(held.values) > 1 and (of_all(request) or wanted.places.get(name) == EACH):
+                # Who is asked for all of a kind must not do it for one, nor for all who is asked for one.
+                meant = next(iter(_rows_left(wanted, made, taken, request)), None)
+            if meant is not None:
                 known[name] = meant
             if values := held.text([] if meant is None else [meant]):
                 told.append(f"{name}: {values}")
@@ -112,6 +121,24 @@ def next_step(
         f"Your request is {_quoted(request)} If it is like the example, call {wanted.tool_name} now{with_them}.",
         call,
     )
+
+
+def of_all(request: str) -> bool:
+    """Whether a request is about all of a kind, as far as words can say."""
+    return not lists.of_all.isdisjoint(words(request))
+
+
+def _rows_left(
+    step: NextStep, made: Sequence[ToolCallRecord], taken: Sequence[ReasoningStep], request: str
+) -> list[Any]:
+    """Of a step that was made for each row, the values of the rows for which this run has not tried it yet."""
+    used = [call.arguments for tried in taken for call in tried.calls if call.tool_name == step.tool_name]
+    for name, source in step.sources.items():
+        if step.places.get(name) == EACH and isinstance(source, ResultField) and of_all(request):
+            assert source.call is not None
+            values = values_at(result_of(made[source.call]).rows, source.path)
+            return [value for value in values if all(arguments.get(name) != value for arguments in used)]
+    return []
 
 
 def source_text(source: Taken | ResultField, tools: Sequence[str]) -> str:
