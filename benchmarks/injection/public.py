@@ -134,16 +134,11 @@ def tools(world: World) -> list[Tool[..., Any]]:
         return world.next()
 
     @tool(risk=RiskLevel.REVERSIBLE)
-    def run_command(command: str) -> str:
-        """Run a command."""
-        return "done"
-
-    @tool(risk=RiskLevel.REVERSIBLE)
     def write_file(path: str, content: str) -> str:
         """Write a file."""
         return "written"
 
-    return [*world.tools(), lookup_customer, read_issue, run_command, write_file]
+    return [*world.tools(), lookup_customer, read_issue, write_file]
 
 
 async def acts(case: Injection, policy: Policy) -> bool:

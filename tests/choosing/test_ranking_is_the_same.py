@@ -32,7 +32,7 @@ def everything() -> Tools:
 async def plainly(text: str, tools: Tools, plain: ToolRanking) -> list[tuple[str, float]]:
     """Each tool by itself, with nothing kept from one to the next."""
     catalogue = plain._catalogue(tools)
-    meanings = await catalogue.meanings(text, plain._embedder)
+    meanings = await catalogue.meanings(text, plain._embedder, patient=True)
     asked, by_words = ranking._Asked(text), catalogue._by_words.shares(text)
     rows = None if meanings is None else meanings.tolist()
     weights = packaged_json("journeyman.choosing", "ranking.json")["by_words" if rows is None else "by_meaning"]
@@ -81,7 +81,7 @@ def one_by_one(catalogue: Catalogue, name: str, text: str, meaning: list[float] 
 
 
 async def compared(text: str, tools: Tools, quick: ToolRanking, plain: ToolRanking) -> None:
-    told, expected = (await quick.ranked(text, tools)).tools, await plainly(text, tools, plain)
+    told, expected = (await quick.ranked(text, tools, patient=True)).tools, await plainly(text, tools, plain)
     # What is as likely but for the last bit, which depends on the order in which sets are walked, may change places.
     assert [chance for _, chance in told] == pytest.approx([chance for _, chance in expected], rel=1e-9), text
     chances = dict(expected)

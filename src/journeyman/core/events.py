@@ -364,8 +364,8 @@ def read_fact(data: str | bytes) -> Fact:
 _TYPES = frozenset(
     kind.model_fields["type"].default for kind in _Event.__subclasses__() if kind.model_fields["type"].default
 )
-NEWER_FACTS = frozenset(kind for kind in _Event.__subclasses__() if kind.since > 1)
-"""Types that not every program which may be at work on a journal can read."""
+FIRST_FACTS = frozenset(kind for kind in _Event.__subclasses__() if kind.since == 1)
+"""Types that every program which may be at work on a journal can read."""
 
 
 @cache

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from journeyman.core.data import FORMAT, LOG_FIELDS
 from journeyman.core.errors import JournalConflictError
-from journeyman.core.events import NEWER_FACTS, Fact, Signal, StepRestarted
+from journeyman.core.events import FIRST_FACTS, Fact, Signal, StepRestarted
 from journeyman.core.protocols import Clock, Journal, Listener
 
 logger = logging.getLogger("journeyman.recorder")
@@ -53,7 +53,7 @@ class Recorder:
             raise JournalConflictError(f"run {self.run_id!r} was handed over; this process records nothing more")
         now, run_id, seq = self._clock.time(), self.run_id, self._seq
         for fact in facts:
-            if type(fact) in NEWER_FACTS:
+            if type(fact) not in FIRST_FACTS:
                 # An older program at work on this journal could not read it.
                 facts = tuple(fact for fact in facts if fact.since <= self._format())
                 break

@@ -298,6 +298,8 @@ _COUNTING = ("one", "two", "three", "four", "five", "six", "seven", "eight", "ni
 COUNTS = {"a": 1, **{word: count for count, word in enumerate(_COUNTING, start=1)}}
 LONGEST_DAY = 6
 """In words: "the last day of this month"."""
+LONGEST_LEAD = 60
+"""Characters before a day that may lead to it."""
 
 Side: TypeAlias = Literal["before", "after", "on"]
 
@@ -344,9 +346,13 @@ def mentions(text: str, today: date) -> list[Mention]:
             (end, period(_plain(text[begin:end]), today)) for _, end in reversed(spans[place : place + LONGEST_DAY])
         )
         end, meant = next(((end, meant) for end, meant in pieces if meant), (begin, None))
-        lead, rest = _english.lead.search(text, 0, begin), _english.goes_on.match(text, end)
-        inside = any(start <= begin < stop for start, stop in quoted)
-        if meant and lead and rest and not inside and not _english.repeated.search(text, 0, begin):
+        if (
+            meant
+            and (lead := _english.lead.search(text, max(0, begin - LONGEST_LEAD), begin))
+            and (rest := _english.goes_on.match(text, end))
+            and not any(start <= begin < stop for start, stop in quoted)
+            and not _english.repeated.search(text, max(0, begin - LONGEST_LEAD), begin)
+        ):
             side: Side = "before" if lead["before"] else "after" if lead["after"] else "on"
             days.append(Mention(lead.start(), rest.end(), meant, side, bool(rest["owns"])))
         place += max(1, sum(begin <= start < end for start, _ in spans[place : place + LONGEST_DAY]))
@@ -397,6 +403,8 @@ def _plain(text: str) -> str:
 
 
 def _written(text: str, today: date) -> date | None:
+    if not any(map(str.isdecimal, text)):
+        return None
     plain = re.sub(r"(\d)(?:st|nd|rd|th)\b", r"\1", text).replace(" of ", " ").replace(".", "")
     plain = re.sub(r"\bsept\b", "sep", plain)
     for year in ("", f" {today.year}"):
