@@ -14,6 +14,7 @@ from journeyman.core.data import with_texts
 
 PASTED = "mcpServers"
 _VARIABLE = re.compile(r"\$\{(?:env|input):([^{}]+)\}")
+_EDITOR = re.compile(r"\$\{(?:workspaceFolder|userHome|pathSeparator|/)\}")
 _THEIRS = ("args", "type", "transport", "disabled", "serverUrl", "autoApprove", "alwaysAllow", "envFile", "gallery")
 
 
@@ -28,14 +29,16 @@ def with_pasted(values: dict[str, Any]) -> dict[str, Any]:
     return {**rest, "mcp": made} if made else rest
 
 
-def servers_in(document: Any) -> dict[str, Any]:
+def servers_in(document: Any, workspace: str = "${workspaceFolder}") -> dict[str, Any]:
     """The servers of another program's file, as entries of ours; empty where it has none."""
+    meant = {"${workspaceFolder}": workspace, "${userHome}": "${HOME}", "${pathSeparator}": "/", "${/}": "/"}
     for *path, name in (("mcpServers",), ("servers",), ("mcp", "servers"), ("mcp", "mcpServers")):
         place = document
         for step in path:
             place = place.get(step) if isinstance(place, Mapping) else None
         if isinstance(place, Mapping) and isinstance(servers := place.get(name), Mapping):
-            return {str(server): entry_of(item) for server, item in servers.items()}
+            named = partial(_EDITOR.sub, lambda found: meant[found[0]])
+            return {str(server): with_texts(entry_of(item), named) for server, item in servers.items()}
     return {}
 
 

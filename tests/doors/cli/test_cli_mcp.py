@@ -79,6 +79,8 @@ def test_a_block_pasted_from_another_programs_file_is_taken(tmp_path: Path, past
 
 
 def test_servers_are_found_in_the_files_of_other_programs() -> None:
+    editor = {"servers": {"x": {"command": "${workspaceFolder}${/}x", "cwd": "${userHome}"}}}
+    assert servers_in(editor, "/work") == {"x": {"command": ["/work/x"], "cwd": "${HOME}"}}
     assert servers_in(CLAUDE)["files"]["command"] == ["npx", "-y", "files", "/data"]
     crm = {"url": "https://crm.example/mcp", "enabled": False}
     assert servers_in(VS_CODE) == servers_in({"mcp": VS_CODE}) == {"crm": crm}
@@ -95,13 +97,20 @@ def test_an_import_reports_the_broken_server_keeps_secrets_apart_and_takes_the_o
         "args": [str(WHOLE), str(tmp_path / "notes")],
         "env": {"API_KEY": "s3cret-value"},
     }
-    theirs = {"mcpServers": {"broken": {"command": "no-such-command"}, "whole": good}}
-    (tmp_path / "theirs.json").write_text(json.dumps(theirs))
-    ended = cli("mcp", "import", "theirs.json", "--accept-reads", "--yes")
+    # As VS Code has it: with comments, commas at the end, and its own words for places.
+    text = f"""// servers of "ours"
+    {{"servers": {{
+        "broken": {{"command": "no-such-command", /* was "//" */ "args": ["http://127.0.0.1"]}}, // "}}"
+        "whole": {json.dumps(good).replace(str(tmp_path), "${workspaceFolder}")},
+    }}}}"""
+    (tmp_path / ".vscode").mkdir()
+    (tmp_path / ".vscode" / "mcp.json").write_text(text)
+    ended = cli("mcp", "import", ".vscode/mcp.json", "--accept-reads", "--yes")
     assert ended.code == 1
     assert "broken is left out: " in ended.out
     settings = read_settings(tmp_path / "journeyman.yaml").settings
     assert list(settings.mcp) == ["whole"]
+    assert settings.mcp["whole"].command == [sys.executable, str(WHOLE), str(tmp_path / "notes")]
     kept = tmp_path / ".journeyman-secrets" / "whole.API_KEY"
     assert (kept.read_text(), kept.stat().st_mode & 0o777) == ("s3cret-value", 0o600)
     assert "s3cret-value" not in (tmp_path / "journeyman.yaml").read_text()

@@ -169,6 +169,10 @@ def _pairs(given: list[str], sign: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
+_COMMENTED = re.compile(r'(?P<text>"(?:[^"\\\n]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+"""A text of JSON, or a comment, as editors' files have them."""
+
+
 @mcp.command("import")
 def import_servers(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Of Claude Desktop, Cursor, VS Code or the like.")],
@@ -177,8 +181,12 @@ def import_servers(
 ) -> None:
     """Take the MCP servers of another program's file over, one by one, as 'mcp add' does."""
     try:
-        text = re.sub(r"^\s*//.*$", "", file.read_text(encoding="utf-8-sig"), flags=re.MULTILINE)
-        servers = servers_in(read_document(text).value)
+        text = file.read_text(encoding="utf-8-sig")
+        if text.lstrip().startswith(("{", "/")):  # and not YAML, where addresses need no quotes
+            text = _COMMENTED.sub(lambda found: found["text"] or " ", text)
+        folder = file.resolve().parent
+        workspace = folder.parent if folder.name in (".vscode", ".cursor") else folder
+        servers = servers_in(read_document(text).value, str(workspace))
     except (OSError, UnicodeDecodeError, DocumentError) as error:
         raise ConfigurationError(f"{file} cannot be read: {getattr(error, 'message', error)}") from None
     if not servers:
