@@ -295,8 +295,8 @@ class _Conversation:
 
     async def _go_on_with(self, session_id: str) -> ExitCode:
         if not session_id or not await self._desk.has_session(session_id):
-            told = f"there is no session {session_id!r}" if session_id else "/session needs the ID of a session"
-            screen.note(f"{told}; /sessions shows what there is")
+            missing = f"there is no session {session_id!r}" if session_id else "/session needs the ID of a session"
+            screen.note(f"{missing}; /sessions shows what there is")
             return ExitCode.DONE
         session = self._app.session(session_id)
         try:

@@ -75,8 +75,8 @@ def check(
         screen.note(screen.counted(len(problems), "problem"))
     else:
         library, servers = checked.library, len(checked.settings.mcp)
-        told = [screen.counted(len(library), "tool")] + ([screen.counted(servers, "MCP server")] if servers else [])
-        screen.say(f"{path}: right; {', '.join(told)}, environment {checked.settings.environment}")
+        parts = [screen.counted(len(library), "tool")] + ([screen.counted(servers, "MCP server")] if servers else [])
+        screen.say(f"{path}: right; {', '.join(parts)}, environment {checked.settings.environment}")
     raise typer.Exit(2 if problems else 0)
 
 

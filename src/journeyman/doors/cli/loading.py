@@ -304,9 +304,9 @@ class RememberedTools:
             try:
                 self._found[origin.code] = self._load(origin)
             except (WrongUsageError, JourneymanError) as error:
-                told = f"run {order.run_id!r} was begun with {named(origin)}, which cannot be loaded: {error}"
+                begun = f"run {order.run_id!r} was begun with {named(origin)}, which cannot be loaded: {error}"
                 mend = "mend that, or name other tools with --library"
-                raise ConfigurationError(f"{told}. The run stays as it is: {mend}") from error
+                raise ConfigurationError(f"{begun}. The run stays as it is: {mend}") from error
         return self._found[origin.code]
 
     def _load(self, origin: Origin) -> ToolLibrary:

@@ -121,7 +121,7 @@ def show_run(
         forks = await operations.fork_tree(desk, row)
         resume = None if row.status.ended or holder else command(store, "runs resume", row.id)
         if as_json:
-            told = {
+            standing = {
                 "run": row.model_dump(mode="json"),
                 "task": task,
                 "needs": [{"what": what, "commands": commands} for what, commands in needed],
@@ -130,7 +130,7 @@ def show_run(
                 "resume": resume,
                 "response": None if response is None else response.model_dump(mode="json"),
             }
-            return screen.print_json(told)
+            return screen.print_json(standing)
         screen.console().print(_standing(row, task, holder, waits, forks))
         _print_course(facts, response if row.status.ended else None, verbose=verbose)
         if resume is not None:
@@ -212,11 +212,11 @@ def write_result(value: Any, _: Call, output: options.Output = None) -> None:
 
 def flow(run_id: RunId, store: options.Store = DEFAULT_STORE, as_json: options.Json = False) -> None:
     """Who said what in a run, and what went where: whose words each call read, and what was decided about them."""
-    told = at_desk(store, lambda desk: operations.run_flow(desk, run_id=run_id))
+    flowed = at_desk(store, lambda desk: operations.run_flow(desk, run_id=run_id))
     if as_json:
-        return screen.print_json(told)
-    screen.say(Text(f"you: {screen.shortened(told.request, FACT_WIDTH)}", style="bold"))
-    for number, call in enumerate(told.calls, start=1):
+        return screen.print_json(flowed)
+    screen.say(Text(f"you: {screen.shortened(flowed.request, FACT_WIDTH)}", style="bold"))
+    for number, call in enumerate(flowed.calls, start=1):
         line = f"{number:>3} {'read' if call.reads else 'change':6} {screen.escaped(call.tool_name)}"
         screen.say(f"{line} – {screen.escaped(label_text(call.label))}" if call.label is not None else line)
         for argument, source in call.arguments.items():

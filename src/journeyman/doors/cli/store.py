@@ -32,8 +32,8 @@ BEHIND = ("call_id", "digest", "edited_digest", "execution_id", "tool", "tool_di
 
 
 def _about(row: AuditRow) -> str:
-    told = ", ".join(f"{key}={value}" for key, value in row.details.items() if key not in BEHIND)
-    return " ".join(text for text in (row.details.get("tool"), row.subject, told) if text)
+    details = ", ".join(f"{key}={value}" for key, value in row.details.items() if key not in BEHIND)
+    return " ".join(text for text in (row.details.get("tool"), row.subject, details) if text)
 
 
 ROWS = {"after": Typed(metavar="ROW"), "actor": Typed("--principal", metavar="ID"), "kind": Typed(metavar="KIND")}

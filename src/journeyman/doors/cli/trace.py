@@ -141,8 +141,8 @@ class Trace:
                 self._line(f"· {screen.counted(len(strategies), 'piece')} of advice from earlier runs", style="dim")
             case events.ToolsOffered(added=added, reason=reason) if added and reason in OFFERED:
                 because = "" if event.because is None else f" {event.because}"
-                told = f"{screen.counted(len(added), 'tool')} offered, {OFFERED[reason]}{because}: {', '.join(added)}"
-                self._line(f"· {screen.shortened(told, self._width - 6)}", style="dim")
+                text = f"{screen.counted(len(added), 'tool')} offered, {OFFERED[reason]}{because}: {', '.join(added)}"
+                self._line(f"· {screen.shortened(text, self._width - 6)}", style="dim")
             case events.TextDelta(text=text):
                 self._under_way.pop(THINKING, None)
                 # Only its end is shown; all of it together would be copied with every piece.

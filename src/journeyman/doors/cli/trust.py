@@ -207,13 +207,13 @@ class Gate:
         if not unconfirmed(file, [name]):
             return None
         runs = screen.counted(await store.runs.count(statuses=UNFINISHED), "unfinished run")
-        told = f"the store {screen.escaped(str(file))!r} was made elsewhere or by an earlier version ({runs})"
+        about = f"the store {screen.escaped(str(file))!r} was made elsewhere or by an earlier version ({runs})"
         if self._ask and screen.interactive():
-            screen.note(f"{told}. If you trust it, its runs go on: they ask models and call tools")
+            screen.note(f"{about}. If you trust it, its runs go on: they ask models and call tools")
             if agreed():
                 remember(file, [name])
                 return None
-        refused = f"{told}. It can be read; nothing in it runs before you confirm it with: {trust_command(file)}"
+        refused = f"{about}. It can be read; nothing in it runs before you confirm it with: {trust_command(file)}"
         if self._tell:
             screen.note(refused)
         return refused
@@ -225,7 +225,7 @@ class Gate:
             names += origin_names(order.origin, order.agent, shown=named(order.origin))
         if not (new := unconfirmed(RUNS, names)):
             return
-        told = (
+        about = (
             f"run {order.run_id!r} was not begun on this machine, or by somebody else. It {'; it '.join(reasons(new))}"
         )
         if not self._ask or not screen.interactive():
@@ -235,9 +235,9 @@ class Gate:
             shown = ("#".join(map(redacted, word.split("#"))) for word in typed)
             named_by = screen.escaped(" ".join(map(shlex.quote, shown)))
             raise ConfigurationError(
-                f"{told}. Nothing was loaded or sent: look at it, then name it yourself with {named_by}"
+                f"{about}. Nothing was loaded or sent: look at it, then name it yourself with {named_by}"
             )
-        screen.note(told)
+        screen.note(about)
         if not agreed():
             raise ConfigurationError(f"what run {order.run_id!r} names was not confirmed, nothing of it was run")
         remember(RUNS, names)

@@ -229,8 +229,8 @@ class Asked:
 
 def _said(task: TaskInput, history: Sequence[Message]) -> list[Any]:
     """All that was said, whether its images and files are kept already or not."""
-    told = [[task.description, [medium.digest for medium in task.media]]]
-    return [*told, *([item.role, item.content, [medium.digest for medium in item.media]] for item in history)]
+    asked = [[task.description, [medium.digest for medium in task.media]]]
+    return [*asked, *([item.role, item.content, [medium.digest for medium in item.media]] for item in history)]
 
 
 async def _asked(body: CompletionRequest, agent: Agent, desk: Desk, *, key: str | None, retried: bool) -> Asked:
@@ -239,8 +239,8 @@ async def _asked(body: CompletionRequest, agent: Agent, desk: Desk, *, key: str 
     if key is not None:
         asked.run_id = desk.run_id_for("completions", key)
         return asked
-    if (told := await _told_to_wait(body, desk, asked)) is not None:
-        asked.run_id, asked.begun = told, True
+    if (waiting := await _told_to_wait(body, desk, asked)) is not None:
+        asked.run_id, asked.begun = waiting, True
         return asked
     # Clients that know of no idempotency key send the same again after a fault, or to hear what a person has decided.
     said = canonical_json(_said(task, history))

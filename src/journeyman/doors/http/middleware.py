@@ -155,8 +155,8 @@ class RequestMiddleware:
                     await self._signed_in(scope, headers)(scope, receive, answer)
                     return
                 if path.startswith(METADATA) and self._tokens is not None and self._tokens.oauth is not None:
-                    told = JSONResponse(self._tokens.oauth.metadata, headers={"Access-Control-Allow-Origin": "*"})
-                    await told(scope, receive, answer)
+                    metadata = JSONResponse(self._tokens.oauth.metadata, headers={"Access-Control-Allow-Origin": "*"})
+                    await metadata(scope, receive, answer)
                     return
                 if path.startswith(_GUARDED):
                     self._check_origin(headers)

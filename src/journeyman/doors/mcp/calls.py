@@ -188,9 +188,9 @@ class Calls:
 
     def recall(self, callers: dict[str, Any], order: RunOrder) -> None:
         """Let a run that is taken up again ask its client, who may come back for it."""
-        told = order.task.metadata.get(DOOR)
-        if isinstance(told, dict) and "answers" in told and order.run_id not in self.asking:
-            self.asking[order.run_id] = callers[order.run_id] = Asking(None, answers=told["answers"])
+        caller = order.task.metadata.get(DOOR)
+        if isinstance(caller, dict) and "answers" in caller and order.run_id not in self.asking:
+            self.asking[order.run_id] = callers[order.run_id] = Asking(None, answers=caller["answers"])
 
     def _forget_left(self, desk: Desk) -> None:
         """Forget the clients of runs that nobody waits for and that are not at work."""
@@ -243,8 +243,8 @@ class Calls:
     async def _start(
         self, ctx: Context, desk: Desk, steps: list[dict[str, Any]], link: Link, *, said: list[str]
     ) -> Handle:
-        told = {"gateway": desk.app.runner.shared.owner, "answers": answered_by(ctx)}
-        metadata = {DOOR: told, **({SAID: said} if said else {})}
+        caller = {"gateway": desk.app.runner.shared.owner, "answers": answered_by(ctx)}
+        metadata = {DOOR: caller, **({SAID: said} if said else {})}
         try:
             return await start_chain(desk.app, steps, principal=desk.principal, run_id=link.run_id, metadata=metadata)
         except ConfigurationError as error:
@@ -263,9 +263,9 @@ class Calls:
         self, ctx: Context, desk: Desk, handle: Handle, link: Link, render: Render | None, seconds: float | None
     ) -> Any:
         """What came of a call. Its progress is reported meanwhile; one that takes long becomes a task."""
-        told = (ctx.meta or {}).get("progress_token")
+        wanted = (ctx.meta or {}).get("progress_token")
         asking = self.asking[handle.run_id]
-        async with beside(*([_report(ctx, handle)] if told else [])) as reporting:
+        async with beside(*([_report(ctx, handle)] if wanted else [])) as reporting:
             while True:
                 outcome = await self._ended(desk, handle, asking, seconds)
                 if outcome is None and asking.asked.is_set():

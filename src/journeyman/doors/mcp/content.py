@@ -84,10 +84,10 @@ class Published:
     @property
     def mime_type(self) -> str | None:
         specification = self.item.specification
-        told: str | None = specification.metadata[RESOURCE].get("mime_type")
+        declared: str | None = specification.metadata[RESOURCE].get("mime_type")
         returns = specification.returns
-        if told or returns is None or "mime_type" in returns.get("properties", ()):  # pictures say it themselves
-            return told
+        if declared or returns is None or "mime_type" in returns.get("properties", ()):  # pictures say it themselves
+            return declared
         text = "application/octet-stream" if returns == BYTES else "text/plain"
         return text if returns.get("type") == "string" else "application/json"
 
@@ -95,12 +95,12 @@ class Published:
         return {"name": self.item.name, "description": self.item.specification.description, **more}
 
     async def resources(self) -> list[types.Resource]:
-        told = self._described(mime_type=self.mime_type, uri=self.uri)
-        return [] if UriTemplate.is_template(self.uri) else [types.Resource(**told)]
+        described = self._described(mime_type=self.mime_type, uri=self.uri)
+        return [] if UriTemplate.is_template(self.uri) else [types.Resource(**described)]
 
     async def templates(self) -> list[types.ResourceTemplate]:
-        told = self._described(mime_type=self.mime_type, uri_template=self.uri)
-        return [types.ResourceTemplate(**told)] if UriTemplate.is_template(self.uri) else []
+        described = self._described(mime_type=self.mime_type, uri_template=self.uri)
+        return [types.ResourceTemplate(**described)] if UriTemplate.is_template(self.uri) else []
 
     async def prompts(self) -> list[types.Prompt]:
         parameters = self.item.specification.parameters
@@ -144,12 +144,12 @@ class Contents:
         """Those whose ``read_resource`` or ``get_prompt`` the caller may use, and what of ours they may."""
         ours = RESOURCE if reads == "read_resource" else PROMPT
         for item in desk.app.library:
-            told = item.specification.metadata.get("mcp")
+            origin = item.specification.metadata.get("mcp")
             if not desk.may_use(item.specification):
                 continue
             if ours in item.specification.metadata:
                 yield Ours("", item.specification, Published(item))
-            elif isinstance(told, dict) and told.get("content") == reads:
+            elif isinstance(origin, dict) and origin.get("content") == reads:
                 yield Behind(item.origin, item.specification, getattr(item.function, "content", None))
 
     async def listed(

@@ -39,8 +39,8 @@ async def success(
     content = await blocks(value, look_up)
     structured = value.get("structured")
     if not isinstance(structured, dict):
-        told = [{key: held for key, held in item.items() if key != "data"} for item in value.get("media", ())]
-        structured = value | ({"media": told} if told else {}) if declared else None
+        plain = [{key: held for key, held in item.items() if key != "data"} for item in value.get("media", ())]
+        structured = value | ({"media": plain} if plain else {}) if declared else None
     return types.CallToolResult(content=content, structured_content=structured)
 
 

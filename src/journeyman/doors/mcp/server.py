@@ -224,7 +224,7 @@ class Gateway:
     def _found(self, name: str) -> ToolSpecification | None:
         """The tool that a client calls by the name it was told, or by ours."""
         library = self._service.app.library
-        known = name if name in library else next((ours for ours, told in self._aliases().items() if told == name), "")
+        known = name if name in library else next((ours for ours, it in self._aliases().items() if it == name), "")
         if not known:
             bare = [item for item in library.specifications() if _bare_name(item) == name]
             return bare[0] if len(bare) == 1 else None
@@ -289,7 +289,7 @@ class Gateway:
             raise MCPError(code, "Resource not found", data={"uri": uri}) from None
         handle = await desk.app.handle(row.id)
         response = await handle.so_far()
-        told: dict[str, Any] = {
+        run: dict[str, Any] = {
             "run_id": row.id,
             "agent": row.agent_name,
             "status": row.status.value,
@@ -299,7 +299,7 @@ class Gateway:
             "error": None if response is None or response.error is None else response.error.model_dump(mode="json"),
             "calls": [] if response is None else [record.model_dump(mode="json") for record in response.tool_calls],
         }
-        text = types.TextResourceContents(uri=uri, mime_type=JSON, text=to_json(told).decode())
+        text = types.TextResourceContents(uri=uri, mime_type=JSON, text=to_json(run).decode())
         return types.ReadResourceResult(contents=[text])
 
     async def _read(

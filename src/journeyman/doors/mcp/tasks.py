@@ -53,10 +53,10 @@ class Tasks:
         if asked:
             requests = {key: _wire(each) for key, each in asked.items()}
             return {**task_fields(row, "input_required"), "inputRequests": requests}
-        told = task_fields(row, "working")
+        fields = task_fields(row, "working")
         if row.status.waiting:
-            told["statusMessage"] = self._calls.waiting(row.id, await desk.outcome(handle, session_id=None))
-        return told
+            fields["statusMessage"] = self._calls.waiting(row.id, await desk.outcome(handle, session_id=None))
+        return fields
 
     async def _ended(self, desk: Desk, row: RunRow, handle: Handle) -> dict[str, Any]:
         if row.status is RunStatus.CANCELLED:
@@ -113,5 +113,5 @@ class Tasks:
         return row, await desk.app.handle(row.id)
 
 
-def _wire(told: Any) -> Any:
-    return told.model_dump(by_alias=True, mode="json", exclude_none=True)
+def _wire(entity: Any) -> Any:
+    return entity.model_dump(by_alias=True, mode="json", exclude_none=True)

@@ -391,8 +391,8 @@ class SlackDoor:
     ) -> str | None:
         """Do what a button or a dialogue says; what to tell whoever did it, and nobody else."""
         if kind == "new":
-            told: Mapping[str, Any] = (await workspace.client.conversations_open(users=value))["channel"]
-            channel = str(told["id"])
+            opened: Mapping[str, Any] = (await workspace.client.conversations_open(users=value))["channel"]
+            channel = str(opened["id"])
             now = f"{self._app.clock.time():.6f}"
             return await self._anew(Place(workspace.team, channel, value, "", now))
         approval = await self._app.approvals.get(value) if kind in ("approve", "deny", "edit") else None

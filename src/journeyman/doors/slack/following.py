@@ -120,8 +120,8 @@ class Progress:
                 self._names[event.call_id] = event.tool_name
                 self.calls[event.call_id] = (":hourglass_flowing_sand:", f"`{escaped(event.tool_name)}`")
             case CallProgress() if event.call_id in self.calls:
-                told = escaped(event.message[:LONGEST_LINE])
-                self.calls[event.call_id] = (":hourglass_flowing_sand:", f"`{self._names[event.call_id]}` {told}")
+                message = escaped(event.message[:LONGEST_LINE])
+                self.calls[event.call_id] = (":hourglass_flowing_sand:", f"`{self._names[event.call_id]}` {message}")
             case CallFinished():
                 record = event.record
                 why = f": {escaped(record.error.message[:LONGEST_LINE])}" if record.error is not None else ""

@@ -85,20 +85,20 @@ async def find_workspaces(
             raise ConfigurationError(f"{named!r} is no id of a workspace; it looks like 'T0123ABCD'")
         client = SlackClient(token, base_url=base_url, pace=pace)
         try:
-            told = await client.auth_test()
+            identity = await client.auth_test()
         except SlackApiError as error:
             raise ConfigurationError(
                 f"Slack does not accept {about}: {reason(error)}; take that of the installed app"
             ) from None
         except Exception as error:  # of several libraries: there is no connection
             raise ConfigurationError(f"Slack cannot be reached at {base_url}: {type(error).__name__}") from None
-        team = str(told.get("team_id", ""))
+        team = str(identity.get("team_id", ""))
         if named and team != named:
             raise ConfigurationError(f"{about} belongs to workspace {team!r}; name it by that id")
         if team in workspaces:
             raise ConfigurationError(f"there are two bot tokens for workspace {team!r}; leave one out")
         client.team = team
-        workspaces[team] = Workspace(team, str(told.get("user_id", "")), str(told.get("bot_id") or ""), client)
+        workspaces[team] = Workspace(team, str(identity.get("user_id", "")), str(identity.get("bot_id") or ""), client)
     return workspaces
 
 

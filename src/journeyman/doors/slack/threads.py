@@ -106,10 +106,10 @@ class Thread:
         if ts is not None and (once or shown == post):
             return True
         try:
-            told = await self._write(post, ts, if_room=if_room)
-            if told is None:
+            answer = await self._write(post, ts, if_room=if_room)
+            if answer is None:
                 return False
-            ts = ts or str(told["ts"])
+            ts = ts or str(answer["ts"])
         except SlackApiError as error:
             if ts is None or reason(error) not in _UNCHANGEABLE:
                 raise
@@ -154,8 +154,8 @@ class Thread:
             return {self.place.user}
         members: set[str] = set()
         try:
-            async for told in self._pages(self._client.conversations_members):
-                members |= set(told.get("members") or ())
+            async for page in self._pages(self._client.conversations_members):
+                members |= set(page.get("members") or ())
         except SlackApiError as error:
             if reason(error) in PASSING:
                 raise
@@ -165,8 +165,8 @@ class Thread:
     async def directly(self, user: str) -> Thread | None:
         """The same for somebody alone, in their direct messages; None where they cannot be written to."""
         try:
-            told = await self._client.conversations_open(users=user)
-            channel = str((told.get("channel") or {}).get("id") or "")
+            opened = await self._client.conversations_open(users=user)
+            channel = str((opened.get("channel") or {}).get("id") or "")
             direct = Thread(
                 self._workspace, replace(self.place, channel=channel, user=user, thread_ts=""), is_ours=self._is_ours
             )
@@ -211,15 +211,15 @@ class Thread:
         if self.place.thread_ts:
             read = partial(self._client.conversations_replies, ts=self.place.thread_ts)
         pages = self._pages(partial(read, oldest=oldest, include_all_metadata=True))
-        return [message async for told in pages for message in told.get("messages") or []]
+        return [message async for page in pages for message in page.get("messages") or []]
 
     async def _pages(self, read: Callable[..., Awaitable[AsyncSlackResponse]]) -> AsyncIterator[AsyncSlackResponse]:
         """What Slack tells of the channel, the first pages and nothing after."""
         cursor = ""
         for _ in range(MOST_PAGES):
-            told = await read(channel=self.place.channel, limit=PAGE, cursor=cursor or None)
-            yield told
-            cursor = (told.get("response_metadata") or {}).get("next_cursor") or ""
+            page = await read(channel=self.place.channel, limit=PAGE, cursor=cursor or None)
+            yield page
+            cursor = (page.get("response_metadata") or {}).get("next_cursor") or ""
             if not cursor:
                 return
 
