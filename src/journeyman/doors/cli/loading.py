@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from journeyman.app import Agent, SqlStore, ToolLibrary, split_path
 from journeyman.app.configuration import rules_of
-from journeyman.app.desk import LOCAL, Desk, NotFoundError
+from journeyman.app.desk import Desk, NotFoundError
 from journeyman.app.journeyman import Journeyman
 from journeyman.app.loading import SHIPPED, Loader, is_document, is_there, open_at, shipped_library, split_document
 from journeyman.core.errors import ConfigurationError, JourneymanError
@@ -39,31 +39,6 @@ LOADER = Loader(configuration, confirm_agents, printing_to_stderr)
 load_agent, load_library, listed_library, imported = LOADER.agent, LOADER.library, LOADER.listed, LOADER.imported
 
 
-def in_store(
-    url: str,
-    work: Callable[[Journeyman], Awaitable[T]],
-    *,
-    library: ToolLibrary | None = None,
-    create: bool = False,
-    configured: bool = False,
-) -> T:
-    """Do something with an app that carries out no runs. The store must be there, unless it may be created.
-
-    Of the configuration file it has the rules; where it is ``configured``, the tools as well.
-    """
-
-    async def whole() -> T:
-        if not create:
-            must_exist(url)
-        async with opened(open_at(url)) as store:
-            if configured:
-                return await work(Journeyman(store=store, configuration=configuration(store)))
-            policy = None if (loaded := file_settings()) is None else rules_of(loaded).policy
-            return await work(Journeyman(library=library, store=store, policy=policy))
-
-    return asyncio.run(whole())
-
-
 _LISTS = {
     "approval": "approvals list",
     "run": "runs list",
@@ -82,11 +57,25 @@ def at_desk(
     by: str | None = None,
     library: ToolLibrary | None = None,
     create: bool = False,
+    configured: bool = False,
 ) -> T:
-    """Do something as the person here, who may do anything with a store that they can open."""
+    """Do something as the person here, who may do anything with a store that they can open, and carry out no runs.
+
+    The store must be there, unless it may be created. Of the configuration file the rules hold; where it is
+    ``configured``, its tools are there as well.
+    """
     person = Principal(by or user_name(), permissions={"*"})
+
+    async def whole() -> T:
+        if not create:
+            must_exist(url)
+        async with opened(open_at(url)) as store:
+            policy = None if (loaded := file_settings()) is None else rules_of(loaded).policy
+            parts = {"configuration": configuration(store)} if configured else {"library": library, "policy": policy}
+            return await work(Desk(Journeyman(store=store, **parts), person, resumes=False))
+
     with _listed(url):
-        return in_store(url, lambda app: work(Desk(app, person, resumes=False)), library=library, create=create)
+        return asyncio.run(whole())
 
 
 @contextmanager
@@ -265,11 +254,11 @@ def _with_remembered(given: RunOptions) -> RunOptions:
         return given
     gate = Gate(ask=True)
 
-    async def latest(app: Journeyman) -> tuple[RunOrder | None, str | None]:
-        order = await Desk(app, LOCAL).latest_order(str(given.session))
-        return order, None if order is None else await gate.refuses(app.store)
+    async def latest(desk: Desk) -> tuple[RunOrder | None, str | None]:
+        order = await desk.latest_order(str(given.session))
+        return order, None if order is None else await gate.refuses(desk.app.store)
 
-    order, refused = in_store(given.store, latest)
+    order, refused = at_desk(given.store, latest)
     if order is None or order.origin is None:
         return given
     if refused is not None:

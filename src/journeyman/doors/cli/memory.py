@@ -15,12 +15,11 @@ from rich.text import Text
 
 from journeyman.app import ImportedFile
 from journeyman.app.desk import Desk, NotFoundError
-from journeyman.app.journeyman import Journeyman
 from journeyman.app.operations import memory as operations
 from journeyman.core.memory import MemoryDocument
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.configured import naming
-from journeyman.doors.cli.loading import at_desk, command, in_store
+from journeyman.doors.cli.loading import at_desk, command
 from journeyman.doors.cli.operated import Call, Listing, Typed, operated
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, Json, Store, WrongUsageError
 from journeyman.doors.cli.screen import progress_shown
@@ -96,16 +95,16 @@ def import_folder(
     said = {} if metadata is None else options.json_object(metadata, option="--metadata")
     owner = principal or options.user_name()
 
-    async def whole(app: Journeyman) -> list[ImportedFile]:
+    async def whole(desk: Desk) -> list[ImportedFile]:
         files = []
         with progress_shown() as show:
-            async for file in app.memory.import_folder(folder, metadata=said, principal=owner):
+            async for file in desk.app.memory.import_folder(folder, metadata=said, principal=owner):
                 files.append(file)
                 show(file.done, file.total, f"{file.done} of {screen.counted(file.total, 'file')}")
         return files
 
     with naming():
-        files = in_store(store, whole, create=True)
+        files = at_desk(store, whole, create=True)
     counts: Counter[str] = Counter(file.outcome for file in files)
     if as_json:
         screen.print_json({**counts, "files": [asdict(file) for file in files]})

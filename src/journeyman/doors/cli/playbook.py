@@ -9,14 +9,13 @@ import typer
 from rich.text import Text
 
 from journeyman.app.desk import Desk
-from journeyman.app.journeyman import Journeyman
 from journeyman.app.loading import open_at
 from journeyman.app.operations import playbooks as operations
 from journeyman.app.practise import Practice, practise
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.playbook import PlaybookBullet, PlaybookDiff, ToolCallingStrategy
 from journeyman.doors.cli import options, screen
-from journeyman.doors.cli.loading import at_desk, command, in_store, load_agent, load_library
+from journeyman.doors.cli.loading import at_desk, command, load_agent, load_library
 from journeyman.doors.cli.operated import Call, Listing, Typed, operated
 from journeyman.doors.cli.options import DEFAULT_STORE, By, Json, RunOptions, Store
 
@@ -99,16 +98,17 @@ def learn_from(
 ) -> None:
     """Learn from runs that have ended since the last time, or from runs and conversations that you choose."""
 
-    async def learn(app: Journeyman) -> int:
+    async def learn(desk: Desk) -> int:
+        playbooks = desk.app.playbooks
         if file is not None:
-            return await app.playbooks.learn_file(file, domain=domain, own_values=own_values)
+            return await playbooks.learn_file(file, domain=domain, own_values=own_values)
         if runs:
             for run_id in runs:
-                await app.handle(run_id)  # which says so where there is none
-            return await app.playbooks[domain].learn(runs, request=request, own_values=own_values)
-        return await app.playbooks.learn()
+                await desk.app.handle(run_id)  # which says so where there is none
+            return await playbooks[domain].learn(runs, request=request, own_values=own_values)
+        return await playbooks.learn()
 
-    count = in_store(store, learn, create=file is not None)
+    count = at_desk(store, learn, create=file is not None)
     if as_json:
         return screen.print_json({"learned_from": count})
     screen.say(f"learned from {screen.counted(count, 'run')}")
@@ -138,13 +138,14 @@ def practise_requests(
     Without --sandbox only tools that read are there, and only pitfalls are kept.
     """
 
-    async def work(app: Journeyman) -> Practice:
+    async def work(desk: Desk) -> Practice:
+        playbooks = desk.app.playbooks
         agent, tools = load_agent(given.agent, given.library, store=store, model=given.model)
-        tried = requests or await app.playbooks.to_practise(domain, principal=given.principal, most=most)
+        tried = requests or await playbooks.to_practise(domain, principal=given.principal, most=most)
         if not tried:
             raise ConfigurationError(f"nothing was asked in {domain!r} yet: name a request to practise")
         return await practise(
-            app.playbooks[domain],
+            playbooks[domain],
             agent,
             tried[:most],
             sandbox=None if sandbox is None else load_library(sandbox, store=store),
@@ -154,7 +155,7 @@ def practise_requests(
         )
 
     store = open_at(given.store)
-    made = in_store(given.store, work, create=bool(requests))
+    made = at_desk(given.store, work, create=bool(requests))
     if given.as_json:
         return screen.print_json(made)
     good = f", {' then '.join(map(str, made.good))} good" if made.sandbox else ", only what to beware of was kept"
@@ -208,7 +209,7 @@ def export_to(
     store: Store = DEFAULT_STORE,
 ) -> None:
     """Write playbooks as JSON Lines, one strategy to a line."""
-    count = in_store(store, lambda app: app.playbooks.export_to(folder, domain=domain))
+    count = at_desk(store, lambda desk: desk.app.playbooks.export_to(folder, domain=domain))
     screen.say(f"wrote {screen.counted(count, 'bullet')} below {folder}")
 
 
@@ -219,7 +220,7 @@ def import_from(
     store: Store = DEFAULT_STORE,
 ) -> None:
     """Read playbooks that were written as JSON Lines, by this program or another."""
-    count = in_store(store, lambda app: app.playbooks.import_from(folder, domain=domain), create=True)
+    count = at_desk(store, lambda desk: desk.app.playbooks.import_from(folder, domain=domain), create=True)
     screen.say(f"read {screen.counted(count, 'bullet')}")
 
 

@@ -11,11 +11,11 @@ import typer
 from rich.text import Text
 
 from journeyman.app.configuration import rules_of
-from journeyman.app.journeyman import Journeyman
+from journeyman.app.desk import Desk
 from journeyman.core.approvals import Approve, Decision, Deny
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.configured import named_file
-from journeyman.doors.cli.loading import at_desk, in_store, load_agent, load_library
+from journeyman.doors.cli.loading import at_desk, load_agent, load_library
 from journeyman.doors.cli.operated import Html, Markdown, check_output, present
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, WrongUsageError
 from journeyman.settings.reading import read_settings
@@ -184,11 +184,11 @@ def make_test(
     kept = recording or folder / "recordings" / f"{run_id}.json"
     redaction = Redaction(private or ())
 
-    async def played(app: Journeyman) -> Played:
-        found = redaction.recording(await recording_of(app, run_id))
-        return await play(found, today(app))
+    async def played(desk: Desk) -> Played:
+        found = redaction.recording(await recording_of(desk.app, run_id))
+        return await play(found, today(desk.app))
 
-    made = in_store(store, played, configured=True)
+    made = at_desk(store, played, configured=True)
     file = named_file()
     config = [] if file is None else [f"config={os.path.relpath(file, folder)!r}"]
     text = written_test(made, os.path.relpath(kept, folder), options=config, strictness=strictness)
@@ -225,19 +225,19 @@ def _replayed(
     if policy is not None:  # its tools are not loaded: it names nothing that is run
         given["policy"] = rules_of(read_settings(policy)).policy
 
-    async def work(app: Journeyman) -> ReplayReport:
+    async def work(desk: Desk) -> ReplayReport:
         from journeyman.app.replays import recorded
         from journeyman.replay.models import estimate
 
         if agent is not None:
-            given["agent"] = load_agent(agent, None, store=app.store)[0]
+            given["agent"] = load_agent(agent, None, store=desk.app.store)[0]
         if isinstance(model := given.get("model"), str):
-            asked = await estimate(recorded(app, runs or (), since=seconds), model)
+            asked = await estimate(recorded(desk.app, runs or (), since=seconds), model)
             cost = "no price is known" if asked.cost is None else f"about {asked.cost:.4f} US$"
             screen.note(f"{asked.questions:,} questions in {asked.runs:,} runs, about {asked.tokens:,} tokens, {cost}")
-        return await app.replay(*(runs or ()), **given)
+        return await desk.app.replay(*(runs or ()), **given)
 
-    return in_store(store, work, configured=True)
+    return at_desk(store, work, configured=True)
 
 
 @runs.command("diff")
