@@ -120,6 +120,7 @@ def test_a_run_without_a_session_has_nothing_to_be_allowed_for(cli: Cli, serve: 
         ("runs", "resolve", "run_1", "call_1", "done"),
         ("run", "Burn it.", "--yes", *LIBRARY),
         ("trust", "agents.gram"),
+        ("serve", "--port", "0"),
     ],
     ids=lambda command: " ".join(command[:2]),
 )

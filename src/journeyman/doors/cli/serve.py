@@ -38,7 +38,7 @@ from journeyman.doors.cli.loading import (
 )
 from journeyman.doors.cli.options import STORE_VARIABLE, RunOptions, WrongUsageError
 from journeyman.doors.cli.printed import printing_to_stderr
-from journeyman.doors.cli.program import TOKEN_VARIABLE, new_token, take_from_environment
+from journeyman.doors.cli.program import TOKEN_VARIABLE, must_not_be_a_tool, new_token, take_from_environment
 from journeyman.doors.cli.trust import Gate
 
 if TYPE_CHECKING:
@@ -97,6 +97,7 @@ def serve(
     configuration file has the rest, under 'doors.http', 'runs' and 'approvals': limits, https, proxies, retention.
     """
     given = take_from_environment(TOKEN_VARIABLE)  # before anything of the caller's is imported
+    must_not_be_a_tool()  # with a service of its own, and the token that this prints, it would decide
     access = admission(tokens, given, host=host, insecure=insecure_no_token)
     from journeyman.doors import http
 
