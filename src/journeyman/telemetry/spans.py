@@ -7,8 +7,9 @@ processes do are its descendants. A call's span is current while its tool runs, 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
@@ -104,9 +105,7 @@ class SpanListener:
     def begin(self, run_id: str, now: float) -> str | None:
         """Begin the run's span; returns it as the text by which other processes find it."""
         facts = {names.OPERATION: names.INVOKE_AGENT, names.AGENT_NAME: self._agent, names.CONVERSATION_ID: run_id}
-        self._run = self._tracer.start_span(
-            f"{names.INVOKE_AGENT} {self._agent}", context=self._from, attributes=facts, start_time=_nanoseconds(now)
-        )
+        self._run = self._span(f"{names.INVOKE_AGENT} {self._agent}", now, self._from, facts)
         self._parent = self._below = trace.set_span_in_context(self._run, self._from)
         return _written(self._parent)
 
@@ -114,26 +113,29 @@ class SpanListener:
         """Makes the run's span the current one."""
         return _attached(self._parent or otel_context.get_current())
 
+    def _span(
+        self,
+        name: str,
+        start: float,
+        below: otel_context.Context | None,
+        facts: Mapping[str, Any] | None = None,
+        kind: SpanKind = SpanKind.INTERNAL,
+    ) -> Span:
+        return self._tracer.start_span(name, below, kind, facts, start_time=_nanoseconds(start))
+
     def _message(self, event: events.MessageReceived) -> None:
-        start = _nanoseconds(event.started)
         self._end_step(event.time)
-        step = {names.STEP: event.iteration}
-        self._step = self._tracer.start_span(f"step {event.iteration}", self._parent, attributes=step, start_time=start)
+        self._step = self._span(f"step {event.iteration}", event.started, self._parent, {names.STEP: event.iteration})
         self._below = trace.set_span_in_context(self._step, self._parent)
         model = redacted(event.model)
-        span = self._tracer.start_span(
-            f"{names.CHAT} {model}".strip(),
-            context=self._below,
-            kind=SpanKind.CLIENT,
-            attributes={
-                names.OPERATION: names.CHAT,
-                names.PROVIDER_NAME: provider_of(model),
-                names.RESPONSE_MODEL: model,
-                names.INPUT_TOKENS: event.usage.input_tokens,
-                names.OUTPUT_TOKENS: event.usage.output_tokens,
-            },
-            start_time=start,
-        )
+        facts = {
+            names.OPERATION: names.CHAT,
+            names.PROVIDER_NAME: provider_of(model),
+            names.RESPONSE_MODEL: model,
+            names.INPUT_TOKENS: event.usage.input_tokens,
+            names.OUTPUT_TOKENS: event.usage.output_tokens,
+        }
+        span = self._span(f"{names.CHAT} {model}".strip(), event.started, self._below, facts, SpanKind.CLIENT)
         span.end(_nanoseconds(event.time))
 
     def _end_step(self, now: float) -> None:
@@ -144,9 +146,7 @@ class SpanListener:
     def _call(self, call_id: str, tool_name: str, start: float) -> Span:
         """The span of a call, which all its attempts share."""
         if call_id not in self._calls:
-            self._calls[call_id] = self._tracer.start_span(
-                f"{names.EXECUTE_TOOL} {redacted(tool_name)}", context=self._below, start_time=_nanoseconds(start)
-            )
+            self._calls[call_id] = self._span(f"{names.EXECUTE_TOOL} {redacted(tool_name)}", start, self._below)
         return self._calls[call_id]
 
     def running(self, call_id: str, tool_name: str) -> AbstractContextManager[None]:
@@ -175,10 +175,8 @@ class SpanListener:
                 _mark_failed(span, record.error.code)
             if self._capture_content:
                 # Refused arguments may be anything, JSON or not, and the span must end all the same.
-                for name, value in (
-                    (names.TOOL_ARGUMENTS, record.arguments),
-                    (names.TOOL_RESULT, record.result),
-                ):
+                said = {names.TOOL_ARGUMENTS: record.arguments, names.TOOL_RESULT: record.result}
+                for name, value in said.items():
                     span.set_attribute(name, to_json(redacted_value(value), fallback=repr).decode())
         span.end(_nanoseconds(now))
 
@@ -187,17 +185,10 @@ class SpanListener:
         approval = self._asked.pop(event.approval_id, None)
         if approval is None:
             return
-        span = self._tracer.start_span(
-            f"approval {redacted(approval.tool_name)}",
-            context=self._below,
-            attributes={
-                names.APPROVAL_ID: approval.id,
-                names.APPROVAL_STATUS: event.status.value,
-                names.TOOL_NAME: redacted(approval.tool_name),
-                names.TOOL_CALL_ID: event.call_id,
-            },
-            start_time=_nanoseconds(approval.requested_at.timestamp()),
-        )
+        tool, asked = redacted(approval.tool_name), approval.requested_at.timestamp()
+        facts = {names.APPROVAL_ID: approval.id, names.APPROVAL_STATUS: event.status.value}
+        facts |= {names.TOOL_NAME: tool, names.TOOL_CALL_ID: event.call_id}
+        span = self._span(f"approval {tool}", asked, self._below, facts)
         span.end(_nanoseconds(event.time))
 
     def _end(self, status: str, now: float, error: str | None, *, gap: bool = False) -> None:
