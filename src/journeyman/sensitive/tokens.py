@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
-from journeyman.core.words import WordLists, packaged_json, words
+from journeyman.core.words import Patterns, WordLists, packaged_json, words
 
 MASK = "•••"
 known = WordLists("journeyman.sensitive", "tokens.txt")
@@ -27,22 +27,7 @@ _LONG_WORD = re.compile(r"[A-Za-z0-9_-]{15}")
 _MOST_PLACES = 1_000
 """A text with more places where a token may begin is taken for one that hides a token."""
 
-_COLOUR = re.compile(r"\x1b\[[\d;]{0,20}m")
-"""How programs colour what they write to a terminal: its last letter is none of the word that follows."""
-_ASSIGNED = re.compile(
-    r"(?i:password|passwd|pwd|\bpass|_pass|passphrase|secret|api[_-]?key|access[_-]?key|secret[_-]?key|auth[_-]?token"
-    r"|access[_-]?token|private[_-]?key|refresh[_-]?token|account[_-]?key)"
-    rf"(?:{_COLOUR.pattern}){{0,3}}"
-    r"(?:[\"']?[ \t]{0,20}(?:=>|:=|:|={1,3})[ \t]{0,20}|[ \t]{1,4}(?:is[ \t]{1,4})?(?=[\"']))"
-    rf"(?:{_COLOUR.pattern}){{0,3}}"
-    r"(?P<quote>[\"']?)(?P<value>(?:[^\s\x1b\"'&;,<>{}$()\[\]]|(?<=\w)\$(?![{(])){6,200}+)(?![(\[{$])(?P<end>[\"']?)"
-)
-_LABELLED = re.compile(
-    r"([\w.-]{0,40}?)((?i:api|key|token|secret|pass(?:word|wd|phrase|code)?|pwd|auth(?!or)|credentials?|licen[cs]e"
-    r"|(?<![A-Za-z])pat|crumb|session|private|access)[\w-]{0,16}?)(?: \w{1,8}(?= ?[:=]))?[\"'`\])}]{0,4}[ \t]{0,20}"
-    r"(?:=>|:=|->|[:=,|>(\u2500-]|is\b)?[ \t]{0,4}[\"'`(>]{0,4}[ \t]?(?<![A-Za-z0-9])([^\s\"'`\\<>&;,()\[\]{}]{8,300})"
-)
-"""Names under which a secret stands, if it looks drawn by lot."""
+_labels = Patterns("journeyman.sensitive", "labels.txt")
 _PREFIXED = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2,8}_(?:[a-z0-9]{2,10}_)?([A-Za-z0-9]{32,200})(?![A-Za-z0-9])")
 """How issuers whose prefix is not known make their tokens."""
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]{0,30}://[^\s'\"<>]+")
@@ -81,11 +66,11 @@ def holds_token(text: str) -> bool:
     if any(random_word(match[1]) for match in _PREFIXED.finditer(text)):
         return True
     lower = text.lower()
-    if any(name in lower for name in known.telling) and any(map(_is_secret, _LABELLED.finditer(text))):
+    if any(name in lower for name in known.telling) and any(map(_is_secret, _labels.labelled.finditer(text))):
         return True
     if any(needle in lower and shape.search(text) for needle, shape in _line_shapes().items()):
         return True
-    return any(map(_is_given, _ASSIGNED.finditer(text)))
+    return any(map(_is_given, _labels.assigned.finditer(text)))
 
 
 def url_carries_secret(url: str) -> bool:
@@ -204,7 +189,7 @@ def _is_value(word: str) -> bool:
 def _tokens(text: str) -> Iterator[tuple[int, int]]:
     """Where tokens stand. What follows a letter or a digit is part of another word."""
     if "\x1b" in text:
-        text = _COLOUR.sub(lambda match: " " * len(match[0]), text)
+        text = _labels.coloured.sub(lambda match: " " * len(match[0]), text)
     places = 0
     for prefix, rest in _at_prefix().items():
         at = text.find(prefix)
@@ -262,7 +247,7 @@ def redacted(text: str, mask: Callable[[str], str] = _masked) -> str:
                 pieces += [text[done:begin], mask(text[begin:end])]
                 done = end
         text = "".join([*pieces, text[done:]])
-    return _ASSIGNED.sub(
+    return _labels.assigned.sub(
         lambda found: found[0].replace(found["value"], mask(found["value"])) if _is_given(found) else found[0], text
     )
 

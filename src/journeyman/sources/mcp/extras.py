@@ -25,19 +25,31 @@ if TYPE_CHECKING:
 
 _READ: TypeAdapter[Any] = TypeAdapter(types.ReadResourceResult | types.InputRequiredResult)
 _PROMPT: TypeAdapter[Any] = TypeAdapter(types.GetPromptResult | types.InputRequiredResult)
+_READING = {"uri": {"type": "string", "description": "The resource's address, as listed or made of a template."}}
+_FILLING = {
+    "name": {"type": "string", "description": "As listed."},
+    "arguments": {"type": "object", "additionalProperties": {"type": "string"}, "description": "By name."},
+}
 _MOST_LISTED = 1_000
 _LONGEST_TEXT = 500
 
 
 def extra_tools(connection: Connection, source: McpServer, *, resources: bool, prompts: bool) -> list[Tool[..., Any]]:
     """Those that the server's capabilities ask for."""
-    capabilities, content = connection.capabilities, Content(connection)
-    tools = []
-    if resources and capabilities.resources is not None:
-        tools += _resource_tools(content, source)
-    if prompts and capabilities.prompts is not None:
-        tools += _prompt_tools(content, source)
-    return tools
+    can, content, server = connection.capabilities, Content(connection), repr(source.name)
+    wanted: list[tuple[Callable[..., Any], str, dict[str, Any]]] = []
+    if resources and can.resources is not None:
+        listing = f"List what can be read from {server}: resources and address templates."
+        wanted += [
+            (content.list_resources, f"{listing} Use when you need a resource and do not know its address.", {}),
+            (content.read_resource, f"Read a resource of {server}. Use when you know its address.", _READING),
+        ]
+    if prompts and can.prompts is not None:
+        wanted += [
+            (content.list_prompts, f"List the prompt templates of {server}. Use when you look for one.", {}),
+            (content.get_prompt, f"Fill in a prompt template of {server}. Use when the user wants one.", _FILLING),
+        ]
+    return [_tool(source, content, *each) for each in wanted]
 
 
 @dataclass(slots=True, eq=False)
@@ -105,39 +117,8 @@ class ContentTool:
         return await self.method(values.pop(CONTEXT), **values)
 
 
-def _resource_tools(content: Content, source: McpServer) -> list[Tool[..., Any]]:
-    server = source.name
-    return [
-        _tool(source, content, content.list_resources, f"List what can be read from {server!r}: resources and address "
-              "templates. Use when you need a resource and do not know its address.", {}),
-        _tool(source, content, content.read_resource, f"Read a resource of {server!r}. Use when you know its address.",
-              {"uri": {"type": "string", "description": "The resource's address, as listed or made of a template."}},
-              required=["uri"]),
-    ]  # fmt: skip
-
-
-def _prompt_tools(content: Content, source: McpServer) -> list[Tool[..., Any]]:
-    server = source.name
-    named = {
-        "name": {"type": "string", "description": "As listed."},
-        "arguments": {"type": "object", "additionalProperties": {"type": "string"}, "description": "By name."},
-    }
-    return [
-        _tool(source, content, content.list_prompts, f"List the prompt templates of {server!r}. Use when you look for "
-              "one.", {}),
-        _tool(source, content, content.get_prompt, f"Fill in a prompt template of {server!r}. Use when the user wants "
-              "one.", named, required=["name"]),
-    ]  # fmt: skip
-
-
 def _tool(
-    source: McpServer,
-    content: Content,
-    method: Callable[..., Any],
-    description: str,
-    properties: dict[str, Any],
-    *,
-    required: list[str] | None = None,
+    source: McpServer, content: Content, method: Callable[..., Any], description: str, properties: dict[str, Any]
 ) -> Tool[..., Any]:
     trusted = source.trust_annotations
     name = f"{source.name}.{method.__name__}"
@@ -147,7 +128,7 @@ def _tool(
         parameters={
             "type": "object",
             "properties": properties,
-            "required": required or [],
+            "required": list(properties)[:1],
             "additionalProperties": False,
         },
         read_only=trusted,

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -205,9 +206,16 @@ class McpServer(ServedTools):
         from journeyman.sources.mcp.extras import extra_tools
         from journeyman.sources.mcp.tools import look_alike, made_tool
 
-        known, names = self._known, dict[str, str]()
+        before, names = self._known, dict[str, str]()
         made: list[Tool[..., Any] | UnusableTool] = []
         self._known = {}
+
+        def keep(key: str, text: str, make: Callable[[], Tool[..., Any] | UnusableTool]) -> None:
+            known, tool = before.get(key, ("", None))
+            tool = tool if tool is not None and known == text else make()
+            self._known.setdefault(key, (text, tool))
+            made.append(tool)
+
         for item in listed:
             if isinstance(item, UnusableTool):
                 made.append(item)
@@ -218,20 +226,9 @@ class McpServer(ServedTools):
                 why = f"lists {item.name!r}, which looks like its {other!r}"
                 made.append(UnusableTool(f"{self.name}.{item.name}", visible(why)))
                 continue
-            text = item.model_dump_json()
-            before, tool = known.get(item.name, ("", None))
-            if before != text or tool is None:
-                tool = made_tool(item, connection, self)
-            if item.name not in self._known:
-                self._known[item.name] = (text, tool)
-            made.append(tool)
-        extras = extra_tools(connection, self, resources=self.resources, prompts=self.prompts)
-        for extra in extras:
+            keep(item.name, item.model_dump_json(), partial(made_tool, item, connection, self))
+        for extra in extra_tools(connection, self, resources=self.resources, prompts=self.prompts):
             bare = extra.name.removeprefix(f"{self.name}.")
-            if bare in names or not self._wanted(bare):
-                continue
-            key, text = f"\n{bare}", extra.specification.model_dump_json()
-            before, tool = known.get(key, ("", None))
-            self._known[key] = (text, tool if before == text and tool is not None else extra)
-            made.append(self._known[key][1])
+            if bare not in names and self._wanted(bare):
+                keep(f"\n{bare}", extra.specification.model_dump_json(), partial(lambda tool: tool, extra))
         return made

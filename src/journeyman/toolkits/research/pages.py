@@ -110,6 +110,8 @@ def _readable(answer: Fetched, url: str) -> Page:
 
 MOST_LINKS = 200
 _elements = WordLists("journeyman.toolkits.research", "elements.txt")
+_TOKEN = re.compile(r"<!--.*?(?:-->|\Z)|<(?P<tag>(?:[^\W\d_]|[/!?])[^>]*)(?P<end>>|\Z)|(?P<text>[^<]+|<)", re.DOTALL)
+"""What is not closed goes on to the end, so that nothing is looked at twice."""
 _NAME = re.compile(r"/?([a-zA-Z][a-zA-Z0-9]{0,20})")
 _HREF = re.compile(r"""href\s{0,5}=\s{0,5}(?:"([^"]{1,2000})"|'([^']{1,2000})'|([^\s"'>]{1,2000}))""", re.IGNORECASE)
 _HIDDEN = re.compile(
@@ -207,26 +209,16 @@ def read_page(markup: str, *, address: str = "") -> Page:
     >>> read_page("<title>T</title><nav>Home</nav><p>One <b>two</b>.</p><script>x()</script>").text
     'One two.'
     """
-    reader, at, lowered = _Reader(address), 0, markup.lower()
+    reader, at, lowered, last = _Reader(address), 0, markup.lower(), markup.rfind(">")
     while at < len(markup):
-        start = markup.find("<", at)
-        if start < 0:
-            reader.text(markup[at:])
+        token = _TOKEN.match(markup, at)
+        assert token is not None  # a token is what it is, or the text up to the next one
+        at = token.end()
+        if (token["text"] == "<" and at > last) or (token["tag"] and not token["end"]):  # whatever follows is no tag
             break
-        reader.text(markup[at:start])
-        if markup.startswith("<!--", start):
-            at = _after(markup, "-->", start + 4)
-            continue
-        stop = markup.find(">", start)
-        if stop < 0:  # whatever follows is no tag
-            break
-        if not (markup[start + 1 : start + 2].isalpha() or markup[start + 1 : start + 2] in ("/", "!", "?")):
-            reader.text("<")
-            at = start + 1
-            continue
-        raw = reader.tag(markup[start + 1 : stop])
-        at = stop + 1
-        if raw is not None:
+        if token["text"]:
+            reader.text(token["text"])
+        elif token["tag"] and (raw := reader.tag(token["tag"])) is not None:
             end = lowered.find(f"</{raw}", at)
             end = len(markup) if end < 0 else end
             if raw == "title" and not reader.page.title:
@@ -235,8 +227,3 @@ def read_page(markup: str, *, address: str = "") -> Page:
                 reader.text(markup[at:end])
             at = end
     return reader.end()
-
-
-def _after(text: str, mark: str, start: int) -> int:
-    at = text.find(mark, start)
-    return len(text) if at < 0 else at + len(mark)
