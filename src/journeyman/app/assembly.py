@@ -130,45 +130,6 @@ in_process = Executors(SystemClock())
 """Of the direct runs of this process."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Libraries:
-    """Where the runs of an app find their tools."""
-
-    given: ToolLibrary | None
-    """None where none was given: agents then run with the tools they carry."""
-    split: Split | None = None
-    origin: Origin | None = None
-    """How this program was told of its agents and its library; kept with the runs that it begins."""
-    find: Callable[[RunOrder], ToolLibrary] | None = None
-    """Finds the tools of a run that was begun with others than this program's. Raises where it cannot, or must not."""
-    _opened: set[ToolLibrary] = field(default_factory=set)
-    """Those that were found so, and opened here."""
-
-    def own(self, agent: Agent, task: TaskInput) -> ToolLibrary:
-        """The tools of a run that was begun here: in its arm of a split, in the app's library, or with its agent."""
-        arm = self.split.library_of(task) if self.split is not None else None
-        return next(library for library in (arm, self.given, agent.own_library) if library is not None)
-
-    async def of(self, agent: Agent, order: RunOrder) -> ToolLibrary:
-        """Where a run finds its tools: with what it was begun with, where that is not what this program has."""
-        if self.find is None or not self.others(order):
-            return self.own(agent, order.task)
-        library = self.find(order)
-        if library not in self._opened:
-            await library.open()
-            self._opened.add(library)
-        return library
-
-    def others(self, order: RunOrder) -> bool:
-        """Whether a run was begun with another agent or library, by name, than this program was given."""
-        return order.origin is not None and (self.origin is None or self.origin.code != order.origin.code)
-
-    async def close(self) -> None:
-        for library in self._opened:
-            await library.close()
-        self._opened.clear()
-
-
 class Models:
     """The models of one app, kept open for its runs."""
 
@@ -439,7 +400,8 @@ class Shared:
     clock: Clock
     owner: str
     rules: Rules
-    libraries: Libraries
+    library: ToolLibrary | None
+    """None where none was given: agents then run with the tools they carry."""
     executors: Executors
     models: Models
     playbook: Callable[[str], StrategySource | None]
@@ -454,6 +416,13 @@ class Shared:
     """What every program at work on the store can read; brought up to date while the app is open."""
     deps: Callable[[Principal | None], Any] | None = None
     """Makes what the tools of a run are given."""
+    split: Split | None = None
+    origin: Origin | None = None
+    """How this program was told of its agents and its library; kept with the runs that it begins."""
+    find_tools: Callable[[RunOrder], ToolLibrary] | None = None
+    """Finds the tools of a run that was begun with others than this program's. Raises where it cannot, or must not."""
+    _found: set[ToolLibrary] = field(default_factory=set)
+    """Libraries that were found so, and opened here."""
     _verifiers: Latest[str, Verify] = field(default_factory=lambda: Latest(MOST_VERIFIERS))
     """By run: who judges it when it ends, where that was said when it was started here."""
     _agents: Latest[str, Agent] = field(default_factory=lambda: Latest(MOST_AGENTS))
@@ -470,7 +439,7 @@ class Shared:
         """
         self.must_be_confirmed()
         if self.gate is not None:
-            code = self.libraries.find is not None and self.libraries.others(order)
+            code = self.find_tools is not None and self._with_others(order)
             self.gate.check_run(order, code=code, model=model and not order.chain and not self.models.given)
 
     async def load(
@@ -500,7 +469,7 @@ class Shared:
         past = None if epoch == 1 and order.fork is None else await read(partial(self.fold, run_id))
         # The agent as it was ordered: a newer version of it does not change this run.
         agent = self.agent_of(order.agent)
-        library = await self.libraries.of(agent, order) if advancing else self.libraries.own(agent, order.task)
+        library = await self.library_of(agent, order) if advancing else self.own_library(agent, order.task)
         executor = self.executors.of(library)  # limits count the calls of every environment together
         library, rules = self.in_environment(order.task, library)
         gate: ApprovalGate = StoreGate(store=self.store, session_id=order.task.session_id)
@@ -518,7 +487,7 @@ class Shared:
             past=past,
             verify=self._verifiers.get(run_id),
             deps=await deps if isawaitable(deps) else deps,
-            tools="none" if not advancing else "all" if self.libraries.others(order) else "bind",
+            tools="none" if not advancing else "all" if self._with_others(order) else "bind",
             shared=self,
         )
         if past is None or not past[1]:
@@ -570,6 +539,25 @@ class Shared:
     def model_for(self, agent: Agent, *, named: str | None = None) -> Model:
         return self.models.for_agent(agent, self.rules, named=named)
 
+    def own_library(self, agent: Agent, task: TaskInput) -> ToolLibrary:
+        """The tools of a run that was begun here: in its arm of a split, in the app's library, or with its agent."""
+        arm = self.split.library_of(task) if self.split is not None else None
+        return next(library for library in (arm, self.library, agent.own_library) if library is not None)
+
+    async def library_of(self, agent: Agent, order: RunOrder) -> ToolLibrary:
+        """Where a run finds its tools: with what it was begun with, where that is not what this program has."""
+        if self.find_tools is None or not self._with_others(order):
+            return self.own_library(agent, order.task)
+        library = self.find_tools(order)
+        if library not in self._found:
+            await library.open()
+            self._found.add(library)
+        return library
+
+    def _with_others(self, order: RunOrder) -> bool:
+        """Whether a run was begun with another agent or library, by name, than this program was given."""
+        return order.origin is not None and (self.origin is None or self.origin.code != order.origin.code)
+
     async def keep(self, order: RunOrder) -> tuple[RunOrder, bool]:
         """The order as it is kept in the store, and whether it is new."""
         principal, runs = order.principal, self.store.runs
@@ -609,4 +597,6 @@ class Shared:
 
     async def close(self) -> None:
         await self.models.close()
-        await self.libraries.close()
+        for library in self._found:
+            await library.close()
+        self._found.clear()

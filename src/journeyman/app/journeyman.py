@@ -103,7 +103,7 @@ class Journeyman:
         **operation: Unpack[Operation],
     ) -> None:
         from journeyman.app.approvals import Approvals
-        from journeyman.app.assembly import Executors, Libraries, Models, Rules, Shared
+        from journeyman.app.assembly import Executors, Models, Rules, Shared
         from journeyman.app.owners import new_owner
         from journeyman.app.runner import Runner, RunnerSettings
 
@@ -130,7 +130,10 @@ class Journeyman:
             clock=self.clock,
             owner=new_owner(),
             rules=rules,
-            libraries=Libraries(given=library, split=split, origin=origin, find=find_tools),
+            library=library,
+            split=split,
+            origin=origin,
+            find_tools=find_tools,
             executors=Executors(self.clock, self.store, now=principals),
             models=Models(model),
             deps=resolve_name(deps) if isinstance(deps, str) else deps,
@@ -332,12 +335,12 @@ class Journeyman:
             history=tuple(history),
             chain=tuple(chain),
             priority=priority,
-            origin=self._shared.libraries.origin,
+            origin=self._shared.origin,
             trace_parent=current_span(),
             created_at=self.clock.time(),
         )
         # A run that could never begin is refused here.
-        Offer(agent, self._shared.libraries.own(agent, given), given, order.principal, most=None).begin()
+        Offer(agent, self._shared.own_library(agent, given), given, order.principal, most=None).begin()
         if agent.carries:
             self._shared.remember(agent)
         order, new = await self._shared.keep(order)
@@ -407,7 +410,7 @@ class Journeyman:
         if order is not None:
             self._shared.may_load(order)
             agent = self._shared.agent_of(order.agent)
-            (await self._shared.libraries.of(agent, order)).bind(agent, descriptions=False)
+            (await self._shared.library_of(agent, order)).bind(agent, descriptions=False)
 
     async def cancel(self, run_id: str, *, by: str | None = None) -> None:
         """Cancel a run wherever it is worked on; ``by`` whom is in the audit."""

@@ -25,7 +25,6 @@ from journeyman.core.approvals import Label
 from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import ConfigurationError, JournalConflictError, JourneymanError, StoreError
 from journeyman.core.events import CallFinished, CallStarted, Event, MessageReceived, StepFinished
-from journeyman.core.protocols import Clock
 from journeyman.core.runs import RunStatus
 from journeyman.core.storing import SHORTEST_LEASE, CallReport, DueRun, RunOrder, RunRow, checked_lease
 from journeyman.stores.journal import retrying
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from journeyman.app.traces import Traces
     from journeyman.app.worker import JobQueue
     from journeyman.stores.runs import SqlRuns
-    from journeyman.stores.store import SqlStore
 
 logger = logging.getLogger("journeyman.app")
 
@@ -114,19 +112,16 @@ class Claims:
     What the database is away for is asked again until it is back.
     """
 
-    store: SqlStore
-    clock: Clock
-    owner: str
-    lease_seconds: float
-    poll_seconds: float
+    shared: Shared
+    settings: RunnerSettings
 
     def runs(self, run_id: str) -> SqlRuns:
-        return retrying(self.store.runs, clock=self.clock, run_id=run_id)
+        return retrying(self.shared.store.runs, clock=self.shared.clock, run_id=run_id)
 
     async def take(self, run_id: str, *, principal_limit: int | None = None, in_turn: bool = True) -> int | None:
         """The epoch under which the run is held here now; None where somebody else has it, or it is not its turn."""
         runs = self.runs(run_id)
-        claim = partial(runs.claim, run_id, owner=self.owner, lease_seconds=self.lease_seconds)
+        claim = partial(runs.claim, run_id, owner=self.shared.owner, lease_seconds=self.settings.lease_seconds)
         claim = partial(claim, principal_limit=principal_limit, in_turn=in_turn)
         if (epoch := await claim()) is not None:
             return epoch
@@ -136,11 +131,11 @@ class Claims:
 
     async def give_back(self, run_id: str, epoch: int) -> None:
         # As long as it takes: this process renews the leases it holds, and nobody else could have the run.
-        await self.runs(run_id).release(run_id, owner=self.owner, epoch=epoch)
+        await self.runs(run_id).release(run_id, owner=self.shared.owner, epoch=epoch)
 
     async def renew(self) -> Collection[str]:
         """Renew all leases; returns the runs among them that somebody elsewhere wants cancelled."""
-        return await self.store.runs.renew(self.owner, lease_seconds=self.lease_seconds)
+        return await self.shared.store.runs.renew(self.shared.owner, lease_seconds=self.settings.lease_seconds)
 
     def held(self, row: RunRow) -> bool:
         """Whether a living process works on a run, as far as its lease and its process id tell."""
@@ -148,13 +143,13 @@ class Claims:
 
     def dead(self, owners: Iterable[str]) -> list[str]:
         """Those of the owners that are known to be gone."""
-        return dead_owners(owners, one_machine=not self.store.shared_limits)
+        return dead_owners(owners, one_machine=not self.shared.store.shared_limits)
 
     async def gone(self, owner: str, *, silent_seconds: float) -> bool:
         """Whether a program that carries out runs is not there any more, as its process id or its silence tells."""
         if self.dead([owner]):
             return True
-        return owner not in await self.store.programs.executing(silent_seconds=silent_seconds)
+        return owner not in await self.shared.store.programs.executing(silent_seconds=silent_seconds)
 
     async def outcome(self, started: CallStarted, *, wait: bool) -> CallReport | None:
         """The report of the process that began a call; waited for where that may be alive, and for no other."""
@@ -175,7 +170,7 @@ class Claims:
                     "at_most_seconds": round(max(awaited.seconds_left for awaited in alive)),
                 }
                 logger.warning("a call may be under way in the process before us: waiting", extra={LOG_FIELDS: fields})
-            await self.clock.sleep(self.poll_seconds)
+            await self.shared.clock.sleep(self.settings.poll_seconds)
 
     async def awaited(self, started: CallStarted) -> Sequence[Awaited]:
         """Whose report on a call is waited for by whoever has its run."""
@@ -186,10 +181,10 @@ class Claims:
         """Those who may report something. Not we: a process that has a run again is done with what it began before."""
         alive = []
         for former in report.at_work:
-            known = liveness(former.owner, one_machine=not self.store.shared_limits)
+            known = liveness(former.owner, one_machine=not self.shared.store.shared_limits)
             leases = {"dead": -1, "alive": SILENT_LEASES_ALIVE}.get(known, SILENT_LEASES)
-            left = leases * self.lease_seconds - former.silent_seconds
-            if former.owner != self.owner and left >= 0:
+            left = leases * self.settings.lease_seconds - former.silent_seconds
+            if former.owner != self.shared.owner and left >= 0:
                 alive.append(Awaited(former.owner, left))
         return alive
 
@@ -294,13 +289,7 @@ class Runner:
         """Where runs are put for worker processes, instead of being worked on here."""
         self.places = Places(settings.concurrency)
         self.watches = Watches()
-        self.claims = shared.executors.claims = Claims(
-            store=self.store,
-            clock=self.clock,
-            owner=shared.owner,
-            lease_seconds=settings.lease_seconds,
-            poll_seconds=settings.poll_seconds,
-        )
+        self.claims = shared.executors.claims = Claims(shared=shared, settings=settings)
         self._retention = Retention(self.store, traces, settings.retention_seconds)
         self._traces = traces
         self._working: dict[str, _Work] = {}

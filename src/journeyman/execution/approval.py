@@ -125,18 +125,20 @@ def _with_json_arguments(decision: Approve) -> Approve | Deny:
 # --- the question to a person: what would run, how bad it can be, what it is about, what an answer is bound to
 
 
-def question(
+async def question(
     current: CallInProgress,
     tool: AnyTool,
     frozen: FrozenArguments,
     bound_to: str,
     tool_digest: str,
-    about: str,
     *,
-    now: float,
+    invoker: Invoker,
+    clock: Clock,
     seconds: float,
 ) -> Approval:
     """The question about exactly these arguments, open for so many seconds."""
+    about = await _about(current, tool, frozen, invoker)
+    now = clock.time()
     call, scope, policy = current.call, current.scope, current.scope.policy
     risk = current.risk or policy.default_risk
     flow = current.flow.reason if current.flow is not None and current.flow.decision == "asked" else ""
@@ -168,7 +170,7 @@ def question(
     )
 
 
-async def about(current: CallInProgress, tool: AnyTool, frozen: FrozenArguments, invoker: Invoker) -> str:
+async def _about(current: CallInProgress, tool: AnyTool, frozen: FrozenArguments, invoker: Invoker) -> str:
     """What the call is about, by the tool's own account. Whatever goes wrong, the person is asked without it."""
     if tool.describe is None:
         return ""

@@ -46,7 +46,7 @@ from journeyman.core.policy import Policy, Principal, RiskLevel, for_tool, requi
 from journeyman.core.protocols import ApprovalGate, CircuitBreaker, Clock, RateLimiter
 from journeyman.core.runs import ToolCall
 from journeyman.core.specification import RESERVED_NAMES
-from journeyman.execution.approval import Person, about, question
+from journeyman.execution.approval import Person, question
 from journeyman.execution.checks import (
     MISS,
     ResultCache,
@@ -438,10 +438,9 @@ class Executor:
             )
             approval = None
         if approval is None:
-            told = await about(current, tool, frozen, self.invoker)
-            seconds = self._seconds_to_answer(scope.policy)
-            approval = question(
-                current, tool, frozen, bound_to, tool_digest, told, now=self.clock.time(), seconds=seconds
+            invoker, clock, seconds = self.invoker, self.clock, self._seconds_to_answer(scope.policy)
+            approval = await question(
+                current, tool, frozen, bound_to, tool_digest, invoker=invoker, clock=clock, seconds=seconds
             )
             await scope.recorder.record(ApprovalRequested(approval=approval))
             past.decision = None

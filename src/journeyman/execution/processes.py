@@ -17,13 +17,12 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import cache
 from typing import Any
 
 from journeyman.core.errors import ConfigurationError, ToolError
 from journeyman.execution import child
 from journeyman.execution.results import MOST_BYTES
-from journeyman.execution.threads import Slots
+from journeyman.execution.threads import Slots, once_in_a_process
 from journeyman.sensitive import environment
 
 WAIT_SECONDS = 300.0
@@ -381,11 +380,5 @@ def _end_all(children: set[_ChildProcess], owner: int) -> None:
         process.end_blocking()
 
 
-@cache
-def default_pool() -> ProcessPool:
-    """The pool that all runs of this process share: a bound for each of them would be no bound."""
-    return ProcessPool()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=default_pool.cache_clear)  # the children belong to the parent
+default_pool = once_in_a_process(ProcessPool)
+"""The pool that all runs of this process share: a bound for each of them would be no bound."""

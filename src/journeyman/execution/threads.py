@@ -249,11 +249,13 @@ def wake(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-@cache
-def default_pool() -> ThreadPool:
-    """The pool that all runs of this process share."""
-    return ThreadPool()
+def once_in_a_process(made: Callable[[], T]) -> Callable[[], T]:
+    """The same one each time, made at first. A fork makes its own: what its parent has started is the parent's."""
+    kept = cache(made)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=kept.cache_clear)
+    return kept
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=default_pool.cache_clear)  # threads do not survive a fork
+default_pool = once_in_a_process(ThreadPool)
+"""The pool that all runs of this process share."""
