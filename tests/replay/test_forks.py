@@ -113,7 +113,7 @@ async def test_another_result_and_something_said_reach_the_model(app: Journeyman
     told = await app.fork(parent, at=2, result={"refunded": 0})
     await told.result()
     assert EFFECTS["refund_order"] == 0
-    model = app._shared.models.given
+    model = app._shared.model
     assert isinstance(model, ScriptedModel)
     assert any('{"refunded":0}' in message.content for message in model.requests[-1].messages)
     said = await app.fork(parent, at=3, say="Leave Grace out.")
@@ -125,7 +125,7 @@ async def test_another_result_and_something_said_reach_the_model(app: Journeyman
 
 async def test_a_fork_after_the_answer_goes_on_with_the_conversation(app: Journeyman) -> None:
     parent = await refunded(app)
-    model = app._shared.models.given = ScriptedModel([*TURNS, say("You are welcome.")])
+    model = app._shared.model = ScriptedModel([*TURNS, say("You are welcome.")])
     fork = await app.fork(parent, at=5, say="Thank you")
     assert (await fork.result()).answer == "You are welcome."
     assert [message.content for message in model.requests[-1].messages[-2:]] == ["Refunded.", "Thank you"]

@@ -182,7 +182,7 @@ async def test_a_report_prints_itself_and_says_what_is_evidence() -> None:
 async def test_an_app_replays_the_runs_of_its_store(tmp_path: Path) -> None:
     async with Journeyman(library=LIBRARY, store=f"sqlite:///{tmp_path}/runs.db") as app:
         for _ in range(3):
-            app._shared.models.given = ScriptedModel([call("find_order", customer="Ada"), say("done")])
+            app._shared.model = ScriptedModel([call("find_order", customer="Ada"), say("done")])
             await (await app.start(AGENT, "Find Ada's order")).result()
         EFFECTS.clear()
         same = await app.replay()

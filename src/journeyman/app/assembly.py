@@ -130,43 +130,6 @@ in_process = Executors(SystemClock())
 """Of the direct runs of this process."""
 
 
-class Models:
-    """The models of one app, kept open for its runs."""
-
-    def __init__(self, given: Model | ModelSettings | str | None) -> None:
-        self.given = given
-        self._open: dict[str, Model] = {}
-
-    def for_agent(self, agent: Agent, rules: Rules, *, named: str | None = None) -> Model:
-        """The app's model, or the one that a run was begun with, or the one the agent names."""
-        if self.given is not None and not isinstance(self.given, str | ModelSettings):
-            return ranking_tools(self.given)
-        settings = ModelSettings.of(self.given or named or agent.model_settings)
-        if self.given is not None or named is not None:
-            settings = settings.over(agent.model_settings)
-        if settings.name == AUTO and rules.model is not None:
-            settings = settings.over(rules.model())
-        return self._named(settings)
-
-    def own(self, rules: Rules) -> Model | None:
-        """The model that the app was given or its configuration names, if it can do more than call tools."""
-        name = self.given if self.given is not None or rules.model is None else rules.model()
-        if name is None or not isinstance(name, str | ModelSettings):
-            return name
-        settings = ModelSettings.of(name)
-        return None if settings.name == EMBEDDED else self._named(settings)
-
-    def _named(self, settings: ModelSettings) -> Model:
-        if settings.key not in self._open:
-            self._open[settings.key] = model_named(settings)
-        return self._open[settings.key]
-
-    async def close(self) -> None:
-        for model in self._open.values():
-            await close_model(model)
-        self._open.clear()
-
-
 def ranking_tools(model: Model) -> Model:
     """A model that somebody made, with the ranking of tools if it can use one and has none."""
     if getattr(model, "rank", ...) is None:
@@ -403,7 +366,8 @@ class Shared:
     library: ToolLibrary | None
     """None where none was given: agents then run with the tools they carry."""
     executors: Executors
-    models: Models
+    model: Model | ModelSettings | str | None
+    """The app's, which wins over what agents and runs name."""
     playbook: Callable[[str], StrategySource | None]
     """By domain: what runs are advised by, if anything."""
     environments: Callable[[ToolLibrary, Rules, Environment], tuple[ToolLibrary, Rules]] | None = None
@@ -423,6 +387,8 @@ class Shared:
     """Finds the tools of a run that was begun with others than this program's. Raises where it cannot, or must not."""
     _found: set[ToolLibrary] = field(default_factory=set)
     """Libraries that were found so, and opened here."""
+    _models: dict[str, Model] = field(default_factory=dict)
+    """Kept open for the app's runs."""
     _verifiers: Latest[str, Verify] = field(default_factory=lambda: Latest(MOST_VERIFIERS))
     """By run: who judges it when it ends, where that was said when it was started here."""
     _agents: Latest[str, Agent] = field(default_factory=lambda: Latest(MOST_AGENTS))
@@ -440,7 +406,7 @@ class Shared:
         self.must_be_confirmed()
         if self.gate is not None:
             code = self.find_tools is not None and self._with_others(order)
-            self.gate.check_run(order, code=code, model=model and not order.chain and not self.models.given)
+            self.gate.check_run(order, code=code, model=model and not order.chain and not self.model)
 
     async def load(
         self,
@@ -537,7 +503,28 @@ class Shared:
         return ModelPlanner(self.model_for(agent, named=None if order.origin is None else order.origin.model))
 
     def model_for(self, agent: Agent, *, named: str | None = None) -> Model:
-        return self.models.for_agent(agent, self.rules, named=named)
+        """The app's model, or the one that a run was begun with, or the one the agent names."""
+        if self.model is not None and not isinstance(self.model, str | ModelSettings):
+            return ranking_tools(self.model)
+        settings = ModelSettings.of(self.model or named or agent.model_settings)
+        if self.model is not None or named is not None:
+            settings = settings.over(agent.model_settings)
+        if settings.name == AUTO and self.rules.model is not None:
+            settings = settings.over(self.rules.model())
+        return self._open(settings)
+
+    def own_model(self) -> Model | None:
+        """The model that the app was given or its configuration names, if it can do more than call tools."""
+        name = self.model if self.model is not None or self.rules.model is None else self.rules.model()
+        if name is None or not isinstance(name, str | ModelSettings):
+            return name
+        settings = ModelSettings.of(name)
+        return None if settings.name == EMBEDDED else self._open(settings)
+
+    def _open(self, settings: ModelSettings) -> Model:
+        if settings.key not in self._models:
+            self._models[settings.key] = model_named(settings)
+        return self._models[settings.key]
 
     def own_library(self, agent: Agent, task: TaskInput) -> ToolLibrary:
         """The tools of a run that was begun here: in its arm of a split, in the app's library, or with its agent."""
@@ -596,7 +583,9 @@ class Shared:
         self._verifiers[run_id] = by
 
     async def close(self) -> None:
-        await self.models.close()
+        for model in self._models.values():
+            await close_model(model)
+        self._models.clear()
         for library in self._found:
             await library.close()
         self._found.clear()

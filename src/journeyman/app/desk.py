@@ -404,14 +404,7 @@ class Desk:
         if row.status.ended:
             return Blockers()
         earlier = await self._store.runs.ahead_of(row.id)
-        return await self._blockers(earlier or row, earlier=earlier)
-
-    async def blocking(self, row: RunRow) -> RunRow | None:
-        """The earlier run of the same session that keeps this one from beginning and that no process works on."""
-        earlier = (await self.blockers(row)).earlier
-        return None if earlier is None or self.holder(earlier) else earlier
-
-    async def _blockers(self, row: RunRow, *, earlier: RunRow | None) -> Blockers:
+        row = earlier or row
         return Blockers(
             approvals=await self.app.approvals.pending(run_id=row.id),
             unknown=await (await self.app.handle(row.id)).unknown(),
@@ -420,29 +413,34 @@ class Desk:
             unattended=not row.status.waiting and not self.app.runner.at_work(row.id) and self.holder(row) is None,
         )
 
+    async def blocking(self, row: RunRow) -> RunRow | None:
+        """The earlier run of the same session that keeps this one from beginning and that no process works on."""
+        earlier = (await self.blockers(row)).earlier
+        return None if earlier is None or self.holder(earlier) else earlier
+
     async def outcome(self, handle: Handle, *, session_id: str | None) -> Outcome:
         """Return when a run has ended, or when a person must act before it, or one ahead of it, can go on."""
         behind = session_id is not None and await self._store.runs.ahead_of(handle.run_id) is not None
-        async with beside(handle.result(), *((self._blocking(handle.run_id),) if behind else ())) as waited:
+        async with beside(handle.result(), *((self._is_blocked(handle.run_id),) if behind else ())) as waited:
             await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
-            if not waited[0].done() and (ahead := waited[-1].result()) is not None:
-                return Outcome(RunStatus.QUEUED, None, await self._blockers(ahead, earlier=ahead))
+            if not waited[0].done() and waited[-1].result():
+                return Outcome(RunStatus.QUEUED, None, await self.blockers(await self.run(handle.run_id)))
             response: AgentResponse = await waited[0]
-        blockers = Blockers()
-        if response.status.waiting:
-            blockers = await self._blockers(await self.run(handle.run_id), earlier=None)
-        return Outcome(response.status, response, blockers)
+        waits = response.status.waiting
+        return Outcome(
+            response.status, response, await self.blockers(await self.run(handle.run_id)) if waits else Blockers()
+        )
 
-    async def _blocking(self, run_id: str) -> RunRow | None:
-        """The run ahead that needs a person or cannot go on here; None as soon as there is none ahead."""
+    async def _is_blocked(self, run_id: str) -> bool:
+        """Whether the run ahead needs a person or cannot go on here; not as soon as there is none ahead."""
         while (earlier := await self._store.runs.ahead_of(run_id)) is not None:
             try:
                 stuck = (await (await self.app.handle(earlier.id)).wait()).waiting
             except JourneymanError:
                 stuck = True
             if stuck:
-                return await self._store.runs.get(earlier.id)
-        return None
+                return True
+        return False
 
     # --- requests that are sent again
 

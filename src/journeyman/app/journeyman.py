@@ -103,7 +103,7 @@ class Journeyman:
         **operation: Unpack[Operation],
     ) -> None:
         from journeyman.app.approvals import Approvals
-        from journeyman.app.assembly import Executors, Models, Rules, Shared
+        from journeyman.app.assembly import Executors, Rules, Shared
         from journeyman.app.owners import new_owner
         from journeyman.app.runner import Runner, RunnerSettings
 
@@ -135,7 +135,7 @@ class Journeyman:
             origin=origin,
             find_tools=find_tools,
             executors=Executors(self.clock, self.store, now=principals),
-            models=Models(model),
+            model=model,
             deps=resolve_name(deps) if isinstance(deps, str) else deps,
             gate=gate,
             playbook=lambda domain: playbook,
@@ -432,7 +432,7 @@ class Journeyman:
         """
         from journeyman.app.finding import understand
 
-        model = None if offline else self._shared.models.own(self._shared.rules)
+        model = None if offline else self._shared.own_model()
         return await understand(text, self.library, principal=principal, context=context, model=model, clock=self.clock)
 
     async def replay(self, *runs: str, **options: Unpack[ReplayOptions]) -> ReplayReport:
