@@ -61,8 +61,8 @@ class _Changes:
         run, now = self._run, self._run.iteration
         if reason in ("found", "fallback"):
             run.offer.found |= dict.fromkeys(names, now)  # also what was offered already: it must not make room
-        found = {name: at for name, at in run.offer.found.items() if now - at <= KEPT_STEPS}
-        added, dropped = run.offer.append(names, used=_last_uses(run), found=found)
+        latest = {name: at for name, at in run.offer.found.items() if now - at <= KEPT_STEPS}
+        added, dropped = run.offer.append(names, used=_last_uses(run), found=latest)
         if added or dropped:
             self.facts.append(ToolsOffered(iteration=now, reason=reason, added=added, dropped=dropped, because=because))
 

@@ -54,12 +54,12 @@ def load_agents(source: str | Path) -> list[Agent]:
 def load_agent(source: str | Path, name: str | None = None) -> Agent:
     """One agent of a gram text or file; where there are several, the one of this name."""
     agents = load_agents(source)
-    found = [agent for agent in agents if name is None or agent.name == name]
-    if len(found) == 1:
-        return found[0]
+    fitting = [agent for agent in agents if name is None or agent.name == name]
+    if len(fitting) == 1:
+        return fitting[0]
     where = repr(str(source)) if isinstance(source, Path) else "the text"
     names = ", ".join(repr(agent.name) for agent in agents)
-    wanted = "name one of them" if name is None else f"{len(found)} of them are called {name!r}"
+    wanted = "name one of them" if name is None else f"{len(fitting)} of them are called {name!r}"
     raise ConfigurationError(f"{where} describes the agents {names}; {wanted}")
 
 

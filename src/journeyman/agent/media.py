@@ -60,16 +60,16 @@ class MediaLoader:
             return medium.words(f"this model cannot {_VERBS[medium.kind]} it")
         if left[0] < 1 or medium.bytes > left[1]:
             return medium.words("not sent, since there are too many or too large ones after it")
-        found = await self._load(medium, run)
-        if found is None:
+        loaded = await self._load(medium, run)
+        if loaded is None:
             return medium.words("not kept any more")
         left[0] -= 1
-        left[1] -= found.bytes
-        if found.is_text:
-            text = base64.b64decode(found.data or "").decode("utf-8", "replace")
+        left[1] -= loaded.bytes
+        if loaded.is_text:
+            text = base64.b64decode(loaded.data or "").decode("utf-8", "replace")
             rest = f"\n… [{len(text) - LONGEST_TEXT:,} characters left out]" if len(text) > LONGEST_TEXT else ""
-            return f"{found.words('its text follows')}\n{text[:LONGEST_TEXT]}{rest}"
-        return found if self._taken(found) else found.words(f"this model cannot {_VERBS[found.kind]} it")
+            return f"{loaded.words('its text follows')}\n{text[:LONGEST_TEXT]}{rest}"
+        return loaded if self._taken(loaded) else loaded.words(f"this model cannot {_VERBS[loaded.kind]} it")
 
     def _taken(self, medium: Medium) -> bool:
         # Of documents models read PDF; a file of any other kind would make their servers refuse the whole question.

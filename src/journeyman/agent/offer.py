@@ -332,8 +332,8 @@ def read_result_tool(texts: dict[str, str | Artifact], *, limit: int, read: Read
             offset: The first character to read.
             length: How many characters to read.
         """
-        found = texts.get(handle)
-        if found is None:
+        result = texts.get(handle)
+        if result is None:
             known = ", ".join(sorted(texts)) or "none"
             raise ToolError(
                 "UNKNOWN_HANDLE",
@@ -342,10 +342,10 @@ def read_result_tool(texts: dict[str, str | Artifact], *, limit: int, read: Read
                 recover_action="Use a handle named in this conversation, or call the tool again",
             )
         length = max(1, min(length, most))
-        if isinstance(found, str):
-            part, whole = found[offset : offset + length], len(found)
+        if isinstance(result, str):
+            part, whole = result[offset : offset + length], len(result)
         else:
-            kept, whole = await read(found, offset, length), found.chars
+            kept, whole = await read(result, offset, length), result.chars
             if kept is None:
                 raise ToolError(
                     "RESULT_GONE",
@@ -384,12 +384,12 @@ def find_tools_tool(find: Find) -> Tool[..., Any]:
             query: What a tool is needed for, in a few words, e.g. "send an invoice by mail".
             k: How many tools to find at most.
         """
-        found = {
+        lines = {
             item.name_for_models: one_line(item.description.strip().partition("\n")[0], most=LONGEST_LINE)
             for item in await find(query, k)
         }
-        if not found:
+        if not lines:
             return {"found": {}, "hint": "nothing fits; try other words, or go on without such a tool"}
-        return {"found": found}
+        return {"found": lines}
 
     return _builtin(FIND_TOOLS, find_tools)

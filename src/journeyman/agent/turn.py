@@ -282,9 +282,7 @@ def _checked(response: Any) -> ModelResponse:
 def _model_failed(run: Run, error: Exception) -> ModelError:
     """What to make of an adapter's own exception, whose text may quote the conversation: that is content."""
     kind, content = type(error).__name__, run.policy.capture_content
-    status = next(
-        (found for name in ("status", "status_code") if type(found := getattr(error, name, None)) is int), None
-    )
+    status = next((code for name in ("status", "status_code") if type(code := getattr(error, name, None)) is int), None)
     where = traceback.extract_tb(error.__traceback__)[-1:]
     fields = {"run_id": run.id, "error": kind, "status": status}
     fields["at"] = next((f"{frame.filename}:{frame.lineno}" for frame in where), None)

@@ -99,10 +99,10 @@ class Executors:
 
     def of(self, library: ToolLibrary) -> Executor:
         """What runs with this library share."""
-        found = self._known.get(library)
-        if found is None:
-            found = self._known[library] = self._made()
-        return found
+        executor = self._known.get(library)
+        if executor is None:
+            executor = self._known[library] = self._made()
+        return executor
 
     def _made(self) -> Executor:
         clock, store = self._clock, self._store
@@ -311,14 +311,14 @@ async def begin(
     advice = [Advice(text=text) for text in order.task.playbook_bullets if text.strip()]
     if playbook is not None:
         try:
-            found = await playbook.advise(
+            offered = await playbook.advise(
                 order.task.description,
                 tools=run.offer.names,
                 principal=order.principal or order.task.principal,
                 previous=next((call.tool_name for said in reversed(history) for call in said.calls[-1:]), None),
                 run_id=run.id,
             )
-            given = StrategiesInjected(advice=tuple(found)).advice
+            given = StrategiesInjected(advice=tuple(offered)).advice
             several = isinstance(run.planner, ModelPlanner) and run.planner.several_strategies
             advice += [item for item in given if several or not item.spare]
         except Exception:

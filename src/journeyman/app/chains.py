@@ -90,13 +90,13 @@ class _Resolver:
         whole = _REFERENCE.fullmatch(text)
         if whole is not None and whole["name"] is not None:
             return self._look_up(whole)[0]
-        return _REFERENCE.sub(lambda found: "$" if found["dollar"] is not None else self._look_up(found)[1], text)
+        return _REFERENCE.sub(lambda match: "$" if match["dollar"] is not None else self._look_up(match)[1], text)
 
-    def _look_up(self, found: re.Match[str]) -> tuple[Any, str]:
+    def _look_up(self, match: re.Match[str]) -> tuple[Any, str]:
         """What a reference means, and the same as text."""
-        key = found.group()
+        key = match.group()
         if key not in self._known:
-            value = _look_up(found, self._results)
+            value = _look_up(match, self._results)
             self._known[key] = (value, value if isinstance(value, str) else canonical_json(value))
         known = self._known[key]
         self._left -= len(known[1])
@@ -110,11 +110,11 @@ def literal(value: Any) -> Any:
     return with_texts(value, lambda text: text.replace("$", "$$"))
 
 
-def _look_up(found: re.Match[str], results: Sequence[Any]) -> Any:
-    reference, name = _short(found), found["name"]
+def _look_up(match: re.Match[str], results: Sequence[Any]) -> Any:
+    reference, name = _short(match), match["name"]
     if name is None:
         raise UnresolvedError("a '$' refers to nothing; write '$$' for a dollar sign")
-    path = found["path"].split(".")[1:]
+    path = match["path"].split(".")[1:]
     if name.isdigit():
         if (number := _number(name)) >= len(results):
             raise UnresolvedError(f"{reference!r} names a step whose result is not there (steps count from 0)")
@@ -141,8 +141,8 @@ def _number(digits: str) -> int:
     return int(digits) if len(digits) <= MOST_DIGITS else sys.maxsize
 
 
-def _short(found: re.Match[str]) -> str:
-    text = found.group()
+def _short(match: re.Match[str]) -> str:
+    text = match.group()
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
@@ -156,11 +156,11 @@ def _check_order(steps: Sequence[ChainStep]) -> None:
     """Refuse what can be seen to be wrong before anything runs: a step that refers to itself or to a later one."""
     for number, step in enumerate(steps):
         for text in _texts(step.args):
-            for found in _REFERENCE.finditer(text):
-                name = found["name"]
+            for match in _REFERENCE.finditer(text):
+                name = match["name"]
                 if name is not None and name.isdigit() and _number(name) >= number:
                     raise ConfigurationError(
-                        f"step {number} ({step.tool!r}) refers to {_short(found)!r}, but that step is not before it; "
+                        f"step {number} ({step.tool!r}) refers to {_short(match)!r}, but that step is not before it; "
                         "steps count from 0, and '$$' is a dollar sign"
                     )
 
@@ -282,11 +282,11 @@ async def start_chain(
     read = read_steps(steps)
     tools: dict[str, ToolSpecification] = {}
     for name in dict.fromkeys(step.tool for step in read):
-        if (found := app.library.lookup(name)) is None:
+        if (tool := app.library.lookup(name)) is None:
             near = app.library.nearest(name)
             hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
             raise ConfigurationError(f"the chain calls {name!r}, which is no tool here{hint}")
-        tools[found.name] = found.specification
+        tools[tool.name] = tool.specification
     return await app.start(
         Agent(name=CHAIN, instruction="Carry out the steps.", tools=tuple(tools.values())),
         TaskInput(

@@ -44,7 +44,7 @@ _NO_TOOL = ToolSettings()
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class NamedTools:
     """The tools that a file names, before anything is configured, and what is wrong with what it says of them."""
 
     tools: tuple[AnyTool, ...]
@@ -53,7 +53,7 @@ class Found:
     """What holds from the next start on, and holds back nothing else."""
 
 
-def find_tools(loaded: Loaded, toolkits: Mapping[str, Toolkit]) -> Found:
+def find_tools(loaded: Loaded, toolkits: Mapping[str, Toolkit]) -> NamedTools:
     """Import what the file names and check everything it says of it."""
     settings, folder = loaded.settings, loaded.path.absolute().parent
     if str(folder) not in sys.path:
@@ -74,7 +74,7 @@ def find_tools(loaded: Loaded, toolkits: Mapping[str, Toolkit]) -> Found:
                     wrong.append((key, str(error)))
     wrong += _wrong_in(settings, folder, tools)
     problems, held = (tuple(loaded.problem(key, why) for key, why in told) for told in (wrong, later))
-    return Found(tuple(tools.values()), problems, held)
+    return NamedTools(tuple(tools.values()), problems, held)
 
 
 def _toolkit_tools(
@@ -263,11 +263,11 @@ def _misfits(category: Category, place: Callable[[str], str]) -> Iterator[tuple[
                 yield ("global_config", *path.split(".")) if path else ("global_config",), why
         return
     try:
-        found = list(jsonschema_rs.iter_errors(category.schema_ or {}, category.global_config))
+        misfits = list(jsonschema_rs.iter_errors(category.schema_ or {}, category.global_config))
     except (ValueError, jsonschema_rs.ValidationError) as error:
         yield ("schema",), f"is not a valid JSON Schema: {str(error)[:200]}"
         return
-    for misfit in found:
+    for misfit in misfits:
         yield ("global_config", *map(str, misfit.instance_path)), misfit.message[:200]
 
 
@@ -301,8 +301,8 @@ def apply_configuration(
     settings = Settings(version=1, environment=environment, tools=tools, categories=shared)
     problems = [(name, "there is no such tool") for name in tools if name not in library]
     for item in library:
-        found = () if item.name not in tools else wrong_overrides(item, tools[item.name], (item.name,))
-        problems += [(".".join(map(str, key)), why) for key, why in found]
+        wrong = () if item.name not in tools else wrong_overrides(item, tools[item.name], (item.name,))
+        problems += [(".".join(map(str, key)), why) for key, why in wrong]
     known = {item.specification.category for item in library} | {item.category for item in tools.values()}
     problems += [(name, "no tool has this category") for name in shared if name not in known]
     if problems:
@@ -347,13 +347,13 @@ class ConfiguredTools:
             listed.setdefault(item.origin, {})[item.name] = item
         self.wrong = {}
         for server in self.settings.sources.keys() & listed.keys():
-            found = list(wrong_names(self.settings, server, listed[server]))
+            named = list(wrong_names(self.settings, server, listed[server]))
             # A name that has fitted is no mistake: a server may take a tool away for a while.
-            if wrong := [(key, why) for key, why in found if key not in self._fitted]:
+            if wrong := [(key, why) for key, why in named if key not in self._fitted]:
                 self.wrong[server] = wrong
             keys: set[Key] = {("mcp", server, "only", number) for number, _ in enumerate(_only(self.settings, server))}
             keys |= {("tools", name) for name in self.settings.tools if name.partition(".")[0] == server}
-            self._fitted |= keys - {key for key, _ in found}
+            self._fitted |= keys - {key for key, _ in named}
 
     def __call__(self, item: AnyTool) -> AnyTool:
         self.compare()
@@ -443,8 +443,8 @@ async def look_at(source: ToolSource) -> ServerReport:
     rules = Policy()
     async with ToolLibrary(sources=[source]) as library:
         tools = [(item, base_risk(item, rules)) for item in library.specifications()]
-        findings = [found for found in library.lint() if found.rule == "description-instructs"]
-        suspicious = {found.tool for found in findings}
+        findings = [finding for finding in library.lint() if finding.rule == "description-instructs"]
+        suspicious = {finding.tool for finding in findings}
         shared = shared_words([item for item, _ in tools])
         grades = {item.name: judged(item, shared) for item, _ in tools}
         grades |= dict.fromkeys(suspicious & grades.keys(), (False, "its description instructs models"))
@@ -481,16 +481,16 @@ def judged(item: ToolSpecification, shared: Container[str] = ()) -> tuple[bool, 
     named = [part for part in parts if _looks_up([part])][:1] if nouns else parts[:1]
     if hints.get("readOnlyHint") and whole and _looks_up(named):
         return True, "the server says so, and its name says that it looks something up"
-    if found := against["changing"].intersection(parts) - (against["noun"] if twice else set()):
-        return False, f"its name says {min(found)!r}"
-    if found := against["carried_out"] & {*taken}:
-        return False, f"what it takes as {min(found)!r} may be carried out, or kept"
-    if found := against["changing"] & {*_chosen(taken, sifted=twice)}:
-        return False, f"one can choose {min(found)!r}"
+    if telling := against["changing"].intersection(parts) - (against["noun"] if twice else set()):
+        return False, f"its name says {min(telling)!r}"
+    if telling := against["carried_out"] & {*taken}:
+        return False, f"what it takes as {min(telling)!r} may be carried out, or kept"
+    if telling := against["changing"] & {*_chosen(taken, sifted=twice)}:
+        return False, f"one can choose {min(telling)!r}"
     if hints.get("readOnlyHint"):
         return True, "the server says so, and its name does not gainsay it"
-    if found := against["does"].intersection(said):
-        return False, f"its description says {min(found)!r}"
+    if telling := against["does"].intersection(said):
+        return False, f"its description says {min(telling)!r}"
     performs = said[:1] in (["perform"], ["performs"]) and _looks_up(parts[-1:])  # a web search
     stored = [name for name in taken if against["stored"].intersection(_name_words(f".{name}")[-1:])]
     if stored and against["transforming"].intersection(said[:1]):
@@ -500,7 +500,7 @@ def judged(item: ToolSpecification, shared: Container[str] = ()) -> tuple[bool, 
     # The first word is the verb: later ones are often nouns that could be verbs, as in read_file.
     if _looks_up(parts[:1]):
         return True, "its name and its description begin with looking something up"
-    if against["kept_at"] & {*taken} or any(found & CHANGES for found in actions_of(parts)):
+    if against["kept_at"] & {*taken} or any(telling & CHANGES for telling in actions_of(parts)):
         return False, "its name, or what it takes, may mean a change"
     return True, "its description begins with looking something up, and its name does not gainsay it"
 
@@ -518,7 +518,7 @@ def _chosen(properties: Mapping[str, Any], *, sifted: bool) -> Iterator[str]:
 
 def _looks_up(said: Sequence[str]) -> bool:
     asked = word_lists("journeyman.sources", "reads.txt")["asking"].intersection(said)
-    return not asked and any(found <= LOOKED_UP for found in actions_of(said))
+    return not asked and any(actions <= LOOKED_UP for actions in actions_of(said))
 
 
 def _name_words(name: str) -> list[str]:
@@ -530,9 +530,9 @@ def _name_words(name: str) -> list[str]:
 def shared_words(tools: Sequence[ToolSpecification]) -> set[str]:
     """The words with which the names of all of a source's tools begin, and its own name's."""
     names = [_name_words(item.name) for item in tools]
-    found = {word for item in tools[:1] for word in re.split(r"[\W_]+", item.name.partition(".")[0].casefold())}
+    shared = {word for item in tools[:1] for word in re.split(r"[\W_]+", item.name.partition(".")[0].casefold())}
     for column in zip(*names, strict=False):
         if len(names) < 2 or len({*column}) > 1:
             break
-        found.add(column[0])
-    return found
+        shared.add(column[0])
+    return shared

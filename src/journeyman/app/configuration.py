@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from journeyman.app.assembly import Rules
-from journeyman.app.config_tools import ConfiguredTools, Found, Toolkit, find_tools
+from journeyman.app.config_tools import ConfiguredTools, NamedTools, Toolkit, find_tools
 from journeyman.app.finding import add_configured
 from journeyman.app.trust import Name, NameGate, names_in, reasons, unless_own
 from journeyman.core.audit import CONFIGURATION_CHANGED
@@ -86,15 +86,15 @@ class Configuration:
         self._database = database
         self._tasks: ToolLibrary | None = None
         self._slack: ToolLibrary | None = None
-        loaded, found = self._checked(read_bytes(self.path) if data is None else data)
+        loaded, named = self._checked(read_bytes(self.path) if data is None else data)
         self.loaded = self._started = loaded
         self._agreed = set(names_in(loaded))
         self.rules = rules_of(loaded)
-        self.problems: tuple[Problem, ...] = found.later
+        self.problems: tuple[Problem, ...] = named.later
         """What of the file as it is now does not hold: all of it, where what holds is an earlier one."""
         self.restart_needed: tuple[str, ...] = ()
         """Sections that were edited and hold only from the next start on."""
-        self._imported = ToolLibrary(found.tools)
+        self._imported = ToolLibrary(named.tools)
         self._sources = {name: _source(name, item, loaded) for name, item in _servers(loaded).items()}
         self._served = ToolLibrary(sources=self._sources.values(), tolerant=True)
         self._configured = ConfiguredTools(loaded.settings, self._served)
@@ -172,7 +172,7 @@ class Configuration:
 
     # --- reading
 
-    def _checked(self, data: bytes) -> tuple[Loaded, Found]:
+    def _checked(self, data: bytes) -> tuple[Loaded, NamedTools]:
         loaded, problems = examine(self.path, environ=self._environ, options=self._options, data=data)
         if loaded is None:
             raise SettingsError(problems)
@@ -197,10 +197,10 @@ class Configuration:
                     )
                 ]
             )
-        found = find_tools(loaded, self._toolkits(loaded))
-        if problems or found.problems:
-            raise SettingsError(in_order(loaded, [*problems, *found.problems]))
-        return loaded, found
+        named = find_tools(loaded, self._toolkits(loaded))
+        if problems or named.problems:
+            raise SettingsError(in_order(loaded, [*problems, *named.problems]))
+        return loaded, named
 
     def _not_agreed(self, loaded: Loaded) -> list[Name]:
         if self._agreed is None:
@@ -314,7 +314,7 @@ class Configuration:
             return self._refuse([Problem(str(self.path), "", "the file is gone; what it said last still holds")])
         try:
             # Modules are imported: their code may take its time.
-            loaded, found = await asyncio.to_thread(self._checked, data)
+            loaded, named = await asyncio.to_thread(self._checked, data)
             wanted, present = _servers(loaded), _servers(self.loaded)
             gone = [name for name in present if wanted.get(name) != present[name]]
             new = {name: _source(name, wanted[name], loaded) for name in wanted if present.get(name) != wanted[name]}
@@ -326,7 +326,7 @@ class Configuration:
             return self._refuse([Problem(str(self.path), "", f"{type(error).__name__}: {error}")])
 
         def take_effect() -> None:
-            self._imported.reset(found.tools)
+            self._imported.reset(named.tools)
             self._configured.settings = loaded.settings
             for (_, environment), (configured, _) in self._elsewhere.items():
                 configured.settings = loaded.settings.elsewhere(environment)
@@ -345,7 +345,7 @@ class Configuration:
             await self._served.exchange_sources(added=new.values(), removed=removed, and_then=take_effect)
         except ConfigurationError as error:
             return self._refuse([Problem(loaded.place(("mcp",)), "mcp", str(error))])
-        self._note(found.later)
+        self._note(named.later)
         await self._audit()
         return True
 
@@ -397,13 +397,13 @@ class Configuration:
 
 def found_file(path: Path | str | None) -> Path:
     """The configuration file. Raises ConfigurationError where none is named and none is here."""
-    found = find_file(path)
-    if found is None:
+    file = find_file(path)
+    if file is None:
         raise ConfigurationError(
             f"there is no {FILE_NAME} in {str(Path.cwd())!r}, and neither --config nor {FILE_VARIABLE} names one; "
             "'journeyman init' writes one"
         )
-    return found
+    return file
 
 
 def operation_of(runs: Runs) -> dict[str, Any]:
@@ -514,8 +514,8 @@ async def sign_in(name: str, loaded: Loaded, show: Callable[[str], None]) -> int
     url = loaded.secret(server.url or "")
     async with signing_in(url, sign_in_file(loaded.path, name), show) as auth:
         source = Source(name=name, url=url, auth=auth, start_seconds=SIGN_IN_SECONDS)
-        async with ToolLibrary(sources=[source]) as found:
-            return len(found)
+        async with ToolLibrary(sources=[source]) as tools:
+            return len(tools)
 
 
 def _source(name: str, server: McpServer | OpenApi, loaded: Loaded) -> ToolSource:

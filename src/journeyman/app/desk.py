@@ -225,8 +225,8 @@ class Desk:
         By its id, or by the name that the principal gave it: its id is in the row.
         """
         await self.app.approvals.expire()
-        for found in (run_id, self.own_run_id(run_id)):
-            row = await self._store.runs.get(found)
+        for name in (run_id, self.own_run_id(run_id)):
+            row = await self._store.runs.get(name)
             if row is not None and self._sees(row.principal_id, also):
                 return row
         raise NotFoundError("run", run_id)

@@ -62,8 +62,8 @@ class Gaps:
 
     async def get(self, key: str, *, principal_id: PrincipalFilter = ANY_PRINCIPAL) -> Gap | None:
         """One gap, dismissed or not; counted as far as the principal may see."""
-        found = await self._store.gaps.demand(principal_id=principal_id, dismissed=True, key=key, limit=1)
-        return found[0] if found else None
+        gaps = await self._store.gaps.demand(principal_id=principal_id, dismissed=True, key=key, limit=1)
+        return gaps[0] if gaps else None
 
     async def dismiss(self, key: str, *, by: str | None = None) -> None:
         """Leave a gap out of ``demand`` from now on. Raises ConfigurationError where there is none with this key."""

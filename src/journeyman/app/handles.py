@@ -256,11 +256,11 @@ class Inbox:
             return []
         await self.announce()
         self._latest = max(self._latest, (after, 0))
-        found: list[tuple[int, list[Event]]] = []
+        batches: list[tuple[int, list[Event]]] = []
         for batch in await runner.store.signals.after(self._run_id, *self._latest):
             self._latest = (batch.after_seq, batch.number)
-            found.append((batch.after_seq, _read(batch.content)))
-        return found
+            batches.append((batch.after_seq, _read(batch.content)))
+        return batches
 
     async def announce(self) -> None:
         """Say to whoever works on the run that it is watched from here."""
@@ -273,10 +273,10 @@ class Inbox:
 def _joined(events: Sequence[Event]) -> list[Event]:
     """The same, with the pieces of one text put together."""
     joined: list[Event] = []
-    for iteration, found in groupby(
+    for iteration, pieces in groupby(
         events, key=lambda event: event.iteration if isinstance(event, TextDelta) else None
     ):
-        together = list(found)
+        together = list(pieces)
         if iteration is None:
             joined += together
         else:
@@ -509,19 +509,19 @@ class Handle(Generic[OutputT]):
                     # Whoever follows a run is not told of a database that is away for a while; it only takes longer.
                     await watch.wait_for(_AWAY_SECONDS)
                     continue
-                found: list[Event] = []
+                batch: list[Event] = []
                 if position is not None and position != place:
                     queued = RunQueued(position=position)
                     queued.stamp(self.run_id, None, self._runner.clock.time())
-                    found.append(queued)
+                    batch.append(queued)
                     place = position
                 for fact in facts:
                     # Each signal in its place: after the fact that came before it.
-                    found += [*watch.up_to(after), fact]
+                    batch += [*watch.up_to(after), fact]
                     after = fact.seq or after
-                found += watch.up_to(after)
-                if found:
-                    yield found
+                batch += watch.up_to(after)
+                if batch:
+                    yield batch
                 if facts:
                     continue
                 if row.status.ended and not here:

@@ -98,11 +98,11 @@ class Loader:
         place, name = split_path(agent)
         if not name:
             raise WrongNameError(f"--agent {agent!r} names no agent; write MODULE:NAME, e.g. 'shop:agent'")
-        found = self.imported(agent, Agent, option="--agent", folder=folder)
+        named = self.imported(agent, Agent, option="--agent", folder=folder)
         if library is not None:
-            return found, self.library(library, store=store, folder=folder)
+            return named, self.library(library, store=store, folder=folder)
         module = self.imported(place, ModuleType, option="--agent", folder=folder)
-        return found, self._governed(ToolLibrary(_tools_of(module)) | found.own_library, store)
+        return named, self._governed(ToolLibrary(_tools_of(module)) | named.own_library, store)
 
     def _own_agent(self, library: str | None, folder: Path | None) -> Agent | None:
         """The agent of a module of tools, where it has just one."""
@@ -114,8 +114,8 @@ class Loader:
 
     def _governed(self, library: ToolLibrary, store: SqlStore | None) -> ToolLibrary:
         """A library under the rules of the configuration file, with the tools that this brings."""
-        found = self.configuration(store)
-        return library if found is None else found.governing(library)
+        configuration = self.configuration(store)
+        return library if configuration is None else configuration.governing(library)
 
     def library(
         self,
@@ -131,8 +131,8 @@ class Loader:
         tools that ask one themselves.
         """
         if reference is None:
-            found = self.configuration(store)
-            return task_library(store or open_store(DEFAULT_STORE)) if found is None else found.library
+            configuration = self.configuration(store)
+            return task_library(store or open_store(DEFAULT_STORE)) if configuration is None else configuration.library
         return self._governed(self._named_library(reference, folder, store, model), store)
 
     def listed(self, reference: str | None) -> ToolLibrary:
@@ -159,10 +159,10 @@ class Loader:
             limits = None if followed is None else followed.settings.doors.slack.limits
             pace = None if store is None else slack_pace(store, limits)
             return slack_library(model=model, base_url=os.environ.get(SLACK_VARIABLE), pace=pace)
-        found = self.imported(reference, object, option="--library", folder=folder)
-        if not isinstance(found, ModuleType):
+        named = self.imported(reference, object, option="--library", folder=folder)
+        if not isinstance(named, ModuleType):
             return self.imported(reference, ToolLibrary, option="--library")
-        tools = _tools_of(found)
+        tools = _tools_of(named)
         if not tools:
             raise WrongNameError(
                 f"--library {reference!r} holds no tools; decorate functions with @tool, or name a ToolLibrary"
@@ -180,12 +180,12 @@ class Loader:
         try:
             # What a module prints when it is imported is not part of our answer.
             with self.printing_elsewhere(), files_noted() as files:
-                found = import_path(path, kind=kind)
+                named = import_path(path, kind=kind)
         except ImportPathError as error:
             raise WrongNameError(f"{option} {error}") from error
         # A module that is ours may still read its agents from files of somebody else's.
         self.confirm(files, None)
-        return found
+        return named
 
 
 def is_document(agent: str) -> bool:
@@ -201,9 +201,9 @@ def split_document(agent: str) -> tuple[Path, str]:
 
 def agent_files(path: Path) -> Sequence[AgentFile]:
     """A gram file, and those that its agents come from."""
-    with files_noted() as found:
+    with files_noted() as files:
         load_agents(path)
-    return found
+    return files
 
 
 def shipped_library(store: SqlStore, *, folder: Path | None = None) -> ToolLibrary:
@@ -214,10 +214,10 @@ def shipped_library(store: SqlStore, *, folder: Path | None = None) -> ToolLibra
 def _tools_of(module: ModuleType) -> list[Tool[..., Any]]:
     """The tools of a module, and those that only its agents have: a run of theirs is resumed with the module's name."""
     values = list(vars(module).values())
-    found = {id(item): item for item in values if isinstance(item, Tool) and not item.unbound}
-    names = {item.name for item in found.values()}
+    tools = {id(item): item for item in values if isinstance(item, Tool) and not item.unbound}
+    names = {item.name for item in tools.values()}
     own = {tool.name: tool for item in values if isinstance(item, Agent) for tool in item.own_tools}
-    return [*found.values(), *(tool for name, tool in own.items() if name not in names)]
+    return [*tools.values(), *(tool for name, tool in own.items() if name not in names)]
 
 
 # --- stores

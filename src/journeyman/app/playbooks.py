@@ -160,7 +160,7 @@ class Playbooks:
         by_domain: dict[str, list[Episode]] = defaultdict(list)
         for episode in conversations_in(text, name=path.name, domain=domain):
             by_domain[episode.domain].append(episode)
-        return sum([await self[name].learn(found, own_values=own_values) for name, found in by_domain.items()])
+        return sum([await self[name].learn(episodes, own_values=own_values) for name, episodes in by_domain.items()])
 
     async def export_to(self, folder: Path, *, domain: str | None = None) -> int:
         """Write playbooks as JSON Lines below a folder; returns how many bullets."""

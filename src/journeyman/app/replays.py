@@ -136,9 +136,9 @@ def configured(library: ToolLibrary | None, policy: Policy | None, file: Path | 
         return Today(library=ToolLibrary() if library is None else library, policy=policy or Policy())
     from journeyman.app.configuration import Configuration
 
-    found = Configuration(file)
-    tools = found.library if library is None else found.governing(library)
-    return Today(library=tools, policy=policy or found.rules.policy, govern=found.governing)
+    configuration = Configuration(file)
+    tools = configuration.library if library is None else configuration.governing(library)
+    return Today(library=tools, policy=policy or configuration.rules.policy, govern=configuration.governing)
 
 
 async def really_recorded(agent: Agent, task: str, **options: Unpack[RunOptions]) -> Recording:

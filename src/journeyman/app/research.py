@@ -131,8 +131,8 @@ class Researcher:
     async def run(self, question: str, *, history: Sequence[Message] = ()) -> AgentResponse:
         """The same as a response: its answer has the list of sources, its metadata what the check found."""
         answer = await self.ask(question, history=history)
-        found = {**answer.response.metadata, "citation_problems": list(answer.problems)}
-        return answer.response.model_copy(update={"answer": answer.text, "metadata": found})
+        metadata = {**answer.response.metadata, "citation_problems": list(answer.problems)}
+        return answer.response.model_copy(update={"answer": answer.text, "metadata": metadata})
 
     async def report(self, topic: str, *, rounds: int = ROUNDS) -> ResearchReport:
         """Write a report: plan, research, critique and refine, at most ``rounds`` (and never more than 5) times."""
@@ -193,8 +193,8 @@ def _next_task(problems: Sequence[str], points: Sequence[str]) -> str:
 
 def _lines(text: str) -> list[str]:
     """The points of a list that a model wrote."""
-    found = (re.sub(r"^\s{0,10}(?:[-*•]|\d{1,3}[.)])\s{0,5}", "", line).strip() for line in text.splitlines())
-    return [line for line in found if line]
+    lines = (re.sub(r"^\s{0,10}(?:[-*•]|\d{1,3}[.)])\s{0,5}", "", line).strip() for line in text.splitlines())
+    return [line for line in lines if line]
 
 
 def _notes(response: AgentResponse) -> list[str]:

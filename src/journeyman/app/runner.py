@@ -250,11 +250,11 @@ class Places:
     def next(self) -> Iterator[tuple[str, str | None]]:
         """Runs that have waited and may be begun now, one after another as places are taken."""
         while self._waiting and len(self._taken) < self.count:
-            found = next((item for item in self._waiting.items() if self.free_for(item[1])), None)
-            if found is None:
+            waiting = next((item for item in self._waiting.items() if self.free_for(item[1])), None)
+            if waiting is None:
                 return
-            del self._waiting[found[0]]
-            yield found
+            del self._waiting[waiting[0]]
+            yield waiting
 
 
 # --- working on runs
@@ -651,8 +651,8 @@ class Runner:
 
     def trouble(self, run_id: str, row: RunRow | None = None) -> JourneymanError | None:
         """Why a run cannot go on in this process, if it cannot; with its ``row``, in any that has tried lately."""
-        found = self._broken.get(run_id)
-        return found if found is not None or row is None else trouble_of(row)
+        own = self._broken.get(run_id)
+        return own if own is not None or row is None else trouble_of(row)
 
     def _heard(self, run_id: str, event: Event) -> None:
         if self._traces is not None and event.seq is not None:
@@ -680,7 +680,7 @@ class Runner:
         now = self.clock.monotonic()
         if now >= self._line_until:
             self._line_until = now + self.settings.poll_seconds
-            self._line = {found: place for place, found in enumerate(await self.store.runs.waiting(), start=1)}
+            self._line = {waiting: place for place, waiting in enumerate(await self.store.runs.waiting(), start=1)}
         return self._line.get(run_id)
 
     def _in_background(self, work: Coroutine[None, None, None]) -> None:

@@ -148,8 +148,8 @@ def _api_name(api: OpenApi, loaded: Loaded) -> Name:
 
 def _sent(texts: Iterable[str]) -> tuple[list[list[str]], str]:
     """The secrets of this machine that texts stand for: what is confirmed of them, and how a person is told."""
-    found = sorted({text for text in texts if references(text)})
-    return ([found] if found else []), (f", which is sent {', '.join(found)}" if found else "")
+    secrets = sorted({text for text in texts if references(text)})
+    return ([secrets] if secrets else []), (f", which is sent {', '.join(secrets)}" if secrets else "")
 
 
 def _meant(text: str, loaded: Loaded) -> str:

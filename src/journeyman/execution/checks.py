@@ -303,20 +303,20 @@ def _strings(value: Any) -> Iterator[str]:
     # An explicit stack: arguments can be nested deeper than Python recurses.
     stack = [value]
     while stack:
-        found = stack.pop()
-        kind = type(found)
+        item = stack.pop()
+        kind = type(item)
         if kind is str:
-            if len(found) >= SHORTEST_SECRET or not found.isalnum():
-                yield found
+            if len(item) >= SHORTEST_SECRET or not item.isalnum():
+                yield item
         elif kind in _HOLD_NOTHING:
             continue
-        elif isinstance(found, dict | Mapping):
-            stack.extend(found.keys())
-            stack.extend(found.values())
-        elif isinstance(found, list | tuple):
-            stack.extend(found)
-        elif isinstance(found, str):
-            yield found
+        elif isinstance(item, dict | Mapping):
+            stack.extend(item.keys())
+            stack.extend(item.values())
+        elif isinstance(item, list | tuple):
+            stack.extend(item)
+        elif isinstance(item, str):
+            yield item
 
 
 def _sensitive(text: str) -> bool:
@@ -363,7 +363,7 @@ def _names_secret(text: str) -> bool:
     if "://" not in text:
         return False
     addresses = list(islice(_AFTER_SCHEME.finditer(text), MOST_URLS + 1))
-    return len(addresses) > MOST_URLS or any(_is_hazardous(found.group()) for found in addresses)
+    return len(addresses) > MOST_URLS or any(_is_hazardous(address.group()) for address in addresses)
 
 
 def _is_hazardous(address: str) -> bool:
@@ -379,8 +379,8 @@ def _found(pattern: re.Pattern[str], text: str) -> bool:
     """Whether the pattern is anywhere in the text, which is searched window by window."""
     for at in range(0, len(text), WINDOW):
         # What begins in a window may end behind it; what begins behind it belongs to the next one.
-        found = pattern.search(text, at, at + WINDOW + LONGEST_MATCH)
-        if found is not None and found.start() < at + WINDOW:
+        match = pattern.search(text, at, at + WINDOW + LONGEST_MATCH)
+        if match is not None and match.start() < at + WINDOW:
             return True
     return False
 

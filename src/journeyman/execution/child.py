@@ -105,10 +105,10 @@ def error_text(error: BaseException) -> str:
 def _resolve(target: str) -> Any:
     from journeyman.tools.paths import import_path
 
-    found = import_path(target)
-    if not hasattr(found, "call_frozen"):
-        raise TypeError(f"{target!r} is a {type(found).__name__!r} and not a tool; decorate it with @tool")
-    return found
+    tool = import_path(target)
+    if not hasattr(tool, "call_frozen"):
+        raise TypeError(f"{target!r} is a {type(tool).__name__!r} and not a tool; decorate it with @tool")
+    return tool
 
 
 def _read(channel: socket.socket, size: int) -> bytes:

@@ -163,11 +163,11 @@ class Budget:
 def in_pieces(value: Any, convert: Callable[[Any], Any]) -> Any:
     """A large value converted by parts: one conversion of the whole would hold up every other thread."""
     if isinstance(value, list | tuple) and larger(value, SMALL):
-        found: list[Any] = []
+        converted: list[Any] = []
         items = iter(value)
         while some := list(islice(items, ITEMS_AT_ONCE)):
-            found += [in_pieces(item, convert) for item in some] if larger(some, SMALL) else convert(some)
-        return found
+            converted += [in_pieces(item, convert) for item in some] if larger(some, SMALL) else convert(some)
+        return converted
     if type(value) is dict and larger(value, SMALL):
         return {convert_key(key, convert): in_pieces(item, convert) for key, item in value.items()}
     return convert(value)
@@ -336,21 +336,21 @@ def media_items(value: Any, *, most: int = 20_000) -> list[dict[str, Any]]:
 
     In their order, as far as so many values are looked at.
     """
-    found: list[dict[str, Any]] = []
+    media: list[dict[str, Any]] = []
     left: list[Any] = [value]
     while left:
         item = left.pop()
         if type(item) is dict:
             kept = item.get("data", item.get("artifact"))
             if type(item.get("mime_type")) is str and type(item.get("bytes")) is int and type(kept) is str:
-                found.append(item)
+                media.append(item)
                 continue
         elif type(item) is not list:
             continue
         inner = list(islice(item.values() if type(item) is dict else item, max(0, most)))
         most -= 1 + len(inner)
         left += [each for each in inner if type(each) is dict or type(each) is list][::-1]
-    return found
+    return media
 
 
 def with_items(value: Any, others: dict[int, Any]) -> Any:
@@ -406,10 +406,10 @@ def without_the_rest(shrunk: str, *, handle: str) -> str:
     right numbers and the call's own handle.
     """
     pointer = f'read_result(handle="{handle}", offset='
-    for found in re.finditer(re.escape(pointer) + r"(\d{1,12})\) reads on\] …\n", shrunk):
-        head, tail = int(found[1]), len(shrunk) - found.end()
-        start = re.match(r"\n… \[[\d,]+ of ([\d,]{1,20}) characters", shrunk[head : found.start()])
+    for note in re.finditer(re.escape(pointer) + r"(\d{1,12})\) reads on\] …\n", shrunk):
+        head, tail = int(note[1]), len(shrunk) - note.end()
+        start = re.match(r"\n… \[[\d,]+ of ([\d,]{1,20}) characters", shrunk[head : note.start()])
         whole = int(start[1].replace(",", "") or 0) if start else 0
-        if shrunk[head : found.end()] == _note(whole, handle, head, tail):
-            return shrunk[:head] + _note(whole, handle, head, tail, lost=True) + shrunk[found.end() :]
+        if shrunk[head : note.end()] == _note(whole, handle, head, tail):
+            return shrunk[:head] + _note(whole, handle, head, tail, lost=True) + shrunk[note.end() :]
     return shrunk

@@ -77,7 +77,7 @@ async def estimate(recordings: AsyncIterable[Recording], model: str) -> Estimate
 
 
 @dataclass
-class _Found:
+class _Outcome:
     counts: Counter[str] = field(default_factory=Counter)
     tally: Tally = field(default_factory=Tally)
     before: Usage = field(default_factory=Usage)
@@ -98,35 +98,35 @@ async def replay_model(
     progress: Callable[[int], None] | None = None,
 ) -> ReplayReport:
     """What a model does where another one was recorded. No tool runs, but reads in a free replay that is ``live``."""
-    found = _Found()
+    outcome = _Outcome()
     turns = asyncio.Semaphore(CONCURRENCY)
     running: set[asyncio.Task[None]] = set()
 
     async def one(recording: Recording) -> None:
         try:
             if mode == "steps":
-                await _step_by_step(recording, today, model, found)
+                await _step_by_step(recording, today, model, outcome)
             else:
-                await _freely(recording, today, model, found, live=live, decision=decision)
+                await _freely(recording, today, model, outcome, live=live, decision=decision)
         except (JourneymanError, ValueError, LookupError) as error:
-            found.counts["failed_runs"] += 1
-            found.tally.add("failed", "", type(error).__name__, str(error), run_id=recording.run_id)
+            outcome.counts["failed_runs"] += 1
+            outcome.tally.add("failed", "", type(error).__name__, str(error), run_id=recording.run_id)
         finally:
             turns.release()
-        found.counts["runs"] += 1
+        outcome.counts["runs"] += 1
         if progress is not None:
-            progress(found.counts["runs"])
+            progress(outcome.counts["runs"])
 
     async for recording in recordings:
         if recording.is_chain:
-            found.counts["chains"] += 1
+            outcome.counts["chains"] += 1
             continue
         await turns.acquire()  # so that no more recordings are held than are worked on
         task = asyncio.ensure_future(one(recording))
         running.add(task)
         task.add_done_callback(running.discard)
     await asyncio.gather(*running)
-    return _report(found, mode)
+    return _report(outcome, mode)
 
 
 def seen(recording: Recording, today: Today, at: int) -> tuple[RecordedStep, ModelRequest]:
@@ -147,33 +147,33 @@ def _before(run: Run, past: Sequence[Fact]) -> Run:
     return run
 
 
-async def _step_by_step(recording: Recording, today: Today, model: Model, found: _Found) -> None:
+async def _step_by_step(recording: Recording, today: Today, model: Model, outcome: _Outcome) -> None:
     first: int | None = None
     for step in recording.steps:
         run = today.stage(recording, planner=lambda: ModelPlanner(model))
         past = await today.advised(recording, run)
         _before(run, past[: step.before + len(past) - len(recording.facts)])
-        found.counts["steps"] += 1
-        found.before += step.message.usage
-        found.models[step.message.model] += 1
+        outcome.counts["steps"] += 1
+        outcome.before += step.message.usage
+        outcome.models[step.message.model] += 1
         where = {"run_id": recording.run_id, "call_id": f"step {step.message.iteration}"}
         try:
             said = await run.planner.plan(run)
         except ModelError as error:
-            found.counts["failed"] += 1
-            found.tally.add("failed", "", error.info.code, error.info.message, **where)
+            outcome.counts["failed"] += 1
+            outcome.tally.add("failed", "", error.info.code, error.info.message, **where)
             continue
         if said is None:
-            found.counts["failed"] += 1
+            outcome.counts["failed"] += 1
             continue
-        found.now += said.usage
-        found.answered_by = said.model or found.answered_by
+        outcome.now += said.usage
+        outcome.answered_by = said.model or outcome.answered_by
         change, tool, rule = _compared(step.message.calls, said.calls)
-        found.counts[change] += 1
+        outcome.counts[change] += 1
         if change != "same":
             first = first or step.message.iteration
-            found.tally.add(change, tool, rule, rule, **where)
-    found.counts["runs_that_agree"] += first is None
+            outcome.tally.add(change, tool, rule, rule, **where)
+    outcome.counts["runs_that_agree"] += first is None
 
 
 def _compared(before: tuple[ToolCall, ...], now: tuple[ToolCall, ...]) -> tuple[str, str, str]:
@@ -195,31 +195,31 @@ def _compared(before: tuple[ToolCall, ...], now: tuple[ToolCall, ...]) -> tuple[
 
 
 async def _freely(
-    recording: Recording, today: Today, model: Model, found: _Found, *, live: bool, decision: Decision | None
+    recording: Recording, today: Today, model: Model, outcome: _Outcome, *, live: bool, decision: Decision | None
 ) -> None:
     played = await play(recording, today, planner=lambda: ModelPlanner(model), live=live, decision=decision)
     again = played.again
-    found.before += recording.usage
-    found.now += again.usage
-    found.answered_by = next((step.message.model for step in again.steps if step.message.model), found.answered_by)
+    outcome.before += recording.usage
+    outcome.now += again.usage
+    outcome.answered_by = next((step.message.model for step in again.steps if step.message.model), outcome.answered_by)
     for step in recording.steps:
-        found.models[step.message.model] += 1
-    found.counts["steps"] += len(again.steps)
-    found.counts["not_recorded"] += len(played.not_recorded)
-    found.counts["left_the_recording"] += bool(played.not_recorded)
+        outcome.models[step.message.model] += 1
+    outcome.counts["steps"] += len(again.steps)
+    outcome.counts["not_recorded"] += len(played.not_recorded)
+    outcome.counts["left_the_recording"] += bool(played.not_recorded)
     apart = diff(recording, again)
-    found.counts["runs_that_agree"] += all(item.what == "text" for item in apart.differences)
+    outcome.counts["runs_that_agree"] += all(item.what == "text" for item in apart.differences)
     for tool in played.not_recorded:
         rule = "the recording has no such call"
-        found.tally.add("not_recorded", tool, rule, rule, run_id=recording.run_id)
+        outcome.tally.add("not_recorded", tool, rule, rule, run_id=recording.run_id)
     if apart.first is not None:
         [item, *_] = apart.differences
         rule = f"first at step {apart.first}: {item.what}"
-        found.tally.add("parts", "", rule, rule, run_id=recording.run_id, call_id=f"step {apart.first}")
+        outcome.tally.add("parts", "", rule, rule, run_id=recording.run_id, call_id=f"step {apart.first}")
 
 
-def _report(found: _Found, mode: Mode) -> ReplayReport:
-    counts, runs = found.counts, found.counts["runs"]
+def _report(outcome: _Outcome, mode: Mode) -> ReplayReport:
+    counts, runs = outcome.counts, outcome.counts["runs"]
     shares = {"runs_that_agree": Share.of(counts["runs_that_agree"], runs)}
     if mode == "steps":
         shares["steps_that_agree"] = Share.of(counts["same"], counts["steps"])
@@ -228,16 +228,16 @@ def _report(found: _Found, mode: Mode) -> ReplayReport:
         shares["runs_that_left_the_recording"] = Share.of(counts["left_the_recording"], runs)
         verdict = f"{counts['runs_that_agree']:,} of {runs:,} runs go as they were recorded."
     prices = list_prices()
-    recorded = found.models.most_common(1)[0][0] if found.models else ""
+    recorded = outcome.models.most_common(1)[0][0] if outcome.models else ""
     figures = {
         "runs": runs,
         "steps": counts["steps"],
-        "recorded_tokens": found.before.total_tokens,
-        "tokens_now": found.now.total_tokens,
+        "recorded_tokens": outcome.before.total_tokens,
+        "tokens_now": outcome.now.total_tokens,
         **{key: counts[key] for key in ("failed", "failed_runs", "not_recorded") if counts[key]},
     }
     notes = []
-    for told, who, usage in (("Recorded", recorded, found.before), ("Now", found.answered_by, found.now)):
+    for told, who, usage in (("Recorded", recorded, outcome.before), ("Now", outcome.answered_by, outcome.now)):
         cost = cost_of(who, usage, prices)
         notes.append(f"{told}: {who or 'unknown'}, " + ("no price is known." if cost is None else f"{cost:.4f} US$."))
     if counts["chains"]:
@@ -252,6 +252,6 @@ def _report(found: _Found, mode: Mode) -> ReplayReport:
         verdict=verdict,
         counts=figures,
         shares=shares,
-        findings=found.tally.findings(),
+        findings=outcome.tally.findings(),
         notes=tuple(notes),
     )

@@ -108,28 +108,28 @@ def told(item: RecordedCall) -> dict[str, Any]:
     return called
 
 
-def _compared(expected: Sequence[Mapping[str, Any]], found: list[dict[str, Any]], strictness: Strictness) -> list[str]:
+def _compared(expected: Sequence[Mapping[str, Any]], made: list[dict[str, Any]], strictness: Strictness) -> list[str]:
     if strictness == "contains":
-        left = iter(found)
+        left = iter(made)
         missing = [item for item in expected if not any(not _differences(item, one, strictness) for one in left)]
         return [f"no call, in this order, like {_short(item)}" for item in missing[:1]]
     problems = []
-    if len(expected) != len(found):
-        names = ", ".join(item["tool"] for item in found) or "none"
-        problems.append(f"{len(found)} calls were made ({names}), expected {len(expected)}")
-    for at, (item, one) in enumerate(zip(expected, found, strict=False), start=1):
+    if len(expected) != len(made):
+        names = ", ".join(item["tool"] for item in made) or "none"
+        problems.append(f"{len(made)} calls were made ({names}), expected {len(expected)}")
+    for at, (item, one) in enumerate(zip(expected, made, strict=False), start=1):
         problems += [f"call {at} ({one['tool']}): {problem}" for problem in _differences(item, one, strictness)]
     return problems
 
 
-def _differences(expected: Mapping[str, Any], found: dict[str, Any], strictness: Strictness) -> list[str]:
+def _differences(expected: Mapping[str, Any], made: dict[str, Any], strictness: Strictness) -> list[str]:
     wanted = {"status": "success", "asked": False, **expected}
-    if "error" in found and "error" not in wanted:
-        return [f"it ended in {found['error']}, expected {wanted['status']}"]
+    if "error" in made and "error" not in wanted:
+        return [f"it ended in {made['error']}, expected {wanted['status']}"]
     return [
-        f"{key} is {_short(found.get(key))}, expected {_short(value)}"
+        f"{key} is {_short(made.get(key))}, expected {_short(value)}"
         for key, value in wanted.items()
-        if not (found.get(key) == value if strictness == "exact" else _holds(found.get(key), value))
+        if not (made.get(key) == value if strictness == "exact" else _holds(made.get(key), value))
     ]
 
 
@@ -210,10 +210,12 @@ class RunDiff(Entity):
 
 def diff(a: Recording, b: Recording) -> RunDiff:
     """Compare two runs step by step. The text beside calls is compared where both make none: it is the answer."""
-    found: list[Difference] = []
+    differences: list[Difference] = []
     for number, (one, other) in enumerate(zip_longest(a.steps, b.steps), start=1):
-        found += [Difference(step=number, what=what, a=x, b=y) for what, x, y in _apart(one, other)]
-    return RunDiff(a=_side(a), b=_side(b), first=found[0].step if found else None, differences=tuple(found))
+        differences += [Difference(step=number, what=what, a=x, b=y) for what, x, y in _apart(one, other)]
+    return RunDiff(
+        a=_side(a), b=_side(b), first=differences[0].step if differences else None, differences=tuple(differences)
+    )
 
 
 def _apart(one: RecordedStep | None, other: RecordedStep | None) -> Iterator[tuple[str, Any, Any]]:

@@ -90,13 +90,13 @@ class Recording:
     @cached_property
     def steps(self) -> list[RecordedStep]:
         """Every iteration once, as it went in the end."""
-        found: dict[int, RecordedStep] = {}
+        steps: dict[int, RecordedStep] = {}
         calls: dict[str, RecordedCall] = {}
         for at, fact in enumerate(self.facts):
             match fact:
                 case events.MessageReceived():
                     calls = {call.id: RecordedCall(call) for call in fact.calls}
-                    found[fact.iteration] = RecordedStep(fact, at, calls)
+                    steps[fact.iteration] = RecordedStep(fact, at, calls)
                 case events.ApprovalRequested(approval=approval) if (
                     approval.call_id in calls and approval.question is None
                 ):
@@ -109,7 +109,7 @@ class Recording:
                     calls[record.call_id].record = record
                 case _:
                     pass
-        return list(found.values())
+        return list(steps.values())
 
     @property
     def calls(self) -> Iterator[RecordedCall]:
@@ -158,9 +158,9 @@ class Recording:
                 raise ValueError("it has no list of facts")
             run = value.get("run")
             named = value.get("run_id") or (run.get("id") if isinstance(run, dict) else None)
-            found = cls(str(named or "recording"), tuple(events.read_fact(to_json(fact)) for fact in facts))
-            _ = found.started, found.steps  # what cannot be read is better known here
-            return found
+            recording = cls(str(named or "recording"), tuple(events.read_fact(to_json(fact)) for fact in facts))
+            _ = recording.started, recording.steps  # what cannot be read is better known here
+            return recording
         except (ValueError, TypeError, KeyError, RecursionError, AttributeError) as error:
             raise ConfigurationError(f"this is no recording of a run: {error}") from None
 
@@ -292,11 +292,11 @@ def fork_of(
 def _chosen(step: RecordedStep, call_id: str | None) -> RecordedCall:
     if call_id is None and len(step.calls) == 1:
         [call_id] = step.calls
-    found = step.calls.get(call_id or "")
-    if found is None:
+    call = step.calls.get(call_id or "")
+    if call is None:
         names = ", ".join(step.calls) or "none"
         raise ConfigurationError(f"step {step.message.iteration} has the calls {names}: say which of them is meant")
-    return found
+    return call
 
 
 def _begun(

@@ -121,9 +121,9 @@ class Tally:
     def add(self, change: str, tool: str, kind: str, rule: str, *, run_id: str, call_id: str = "") -> None:
         key = (change, tool, kind)
         new = Finding(change=change, tool=tool, rule=rule, calls=0, runs=0, run_id=run_id, call_id=call_id)
-        found, again = self._found.get(key, new), self._latest.get(key) == run_id
-        counted = {"calls": found.calls + 1, "runs": found.runs + (not again)}
-        self._found[key], self._latest[key] = found.model_copy(update=counted), run_id
+        finding, again = self._found.get(key, new), self._latest.get(key) == run_id
+        counted = {"calls": finding.calls + 1, "runs": finding.runs + (not again)}
+        self._found[key], self._latest[key] = finding.model_copy(update=counted), run_id
 
     def findings(self) -> tuple[Finding, ...]:
         ordered = sorted(self._found.items(), key=lambda item: (-item[1].calls, item[0]))

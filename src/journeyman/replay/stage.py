@@ -195,9 +195,9 @@ class Today:
     def bind(self, snapshot: dict[str, Any]) -> Bound:
         """The recorded agent with the tools of today under their names, and for those that are gone what they were."""
         text = canonical_json(snapshot)
-        if (found := self._bound.get(text)) is None:
-            found = self._bound[text] = self._made(snapshot)
-        return found
+        if (bound := self._bound.get(text)) is None:
+            bound = self._bound[text] = self._made(snapshot)
+        return bound
 
     def _made(self, snapshot: dict[str, Any]) -> Bound:
         agent = self.agent or Agent.stored(snapshot)

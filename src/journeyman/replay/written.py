@@ -30,8 +30,8 @@ class Redaction:
         for text in self._private:
             self._word(text, "private")
 
-    def _word(self, found: str, kind: str = "secret") -> str:
-        return self.replaced.setdefault(found, f"{kind}-{len(self.replaced) + 1}")
+    def _word(self, secret: str, kind: str = "secret") -> str:
+        return self.replaced.setdefault(secret, f"{kind}-{len(self.replaced) + 1}")
 
     def recording(self, recording: Recording) -> Recording:
         """The recording as it may be shown. Secrets are found by their form and by the names they stand under."""

@@ -264,8 +264,8 @@ class SqlGrants(Aggregate):
             belongs_to(principal_id),
             ("granted_by <> ?", (principal_id,)) if approval.four_eyes and principal_id is not None else None,
         )
-        found = connection.query(f"SELECT {columns(Grant)} FROM grants {clause} ORDER BY granted_at, id", *values)
-        for grant in entities(Grant, found):
+        rows = connection.query(f"SELECT {columns(Grant)} FROM grants {clause} ORDER BY granted_at, id", *values)
+        for grant in entities(Grant, rows):
             if grant.risk is None or grant.risk.rank < approval.risk.rank:
                 continue
             # One conditional write: another process may have used it up, or a person revoked it, since it was read.

@@ -343,15 +343,15 @@ class SqlAudit(Aggregate):
         [(last,)] = connection.query(
             "SELECT COALESCE((SELECT MIN(seq) - 1 FROM audit WHERE time >= ?), (SELECT MAX(seq) FROM audit))", before
         )
-        found = connection.query("SELECT hash FROM audit WHERE seq = ?", last)
-        if not found:
+        rows = connection.query("SELECT hash FROM audit WHERE seq = ?", last)
+        if not rows:
             return 0
         earlier, in_force = latest_purge(connection), _settings_up_to(connection, last)
         macs = connection.query(
             "SELECT mac FROM audit WHERE seq <= ? AND mac IS NOT NULL ORDER BY seq DESC LIMIT 1", last
         ) or [(None if earlier is None else earlier.details["mac"],)]
         purged = connection.execute("DELETE FROM audit WHERE seq <= ?", last)
-        details = {"up_to": last, "hash": found[0][0], "mac": macs[0][0], "rows": purged}
+        details = {"up_to": last, "hash": rows[0][0], "mac": macs[0][0], "rows": purged}
         add_audit(connection, PURGED, actor=by, subject=str(last), details=details, now=now)
         for row in in_force:
             details = {**row.details, "first_written": {"row": row.seq, "time": row.time}}

@@ -151,9 +151,9 @@ def _must_be_empty(connection: Connection, tables: dict[str, list[str]]) -> None
 
 def _tables(file: SqliteConnection) -> dict[str, list[str]]:
     """Our tables with their columns, each after those it refers to."""
-    found = [name for (name,) in file.query("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
+    tables = [name for (name,) in file.query("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
     # Triggers keep the index of text, which has tables of its own.
-    ours = [name for name in found if not name.startswith(("sqlite_", "memory_text"))]
+    ours = [name for name in tables if not name.startswith(("sqlite_", "memory_text"))]
     names = [name for name in ours if name not in NOT_CONTENT]
     needs = {name: {row[2] for row in file.query(f"PRAGMA foreign_key_list({name})")} - {name} for name in names}
     ordered: list[str] = []

@@ -349,10 +349,10 @@ def can_only_be_read(path: str) -> bool:
 def file_id(path: str) -> FileId | None:
     """None where there is no such file."""
     try:
-        found = os.stat(path)
+        stat = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return stat.st_dev, stat.st_ino
 
 
 class SqliteConnection(Connection):
@@ -447,10 +447,10 @@ def check_file(path: str) -> Sequence[str]:
     mode = "ro&immutable=1" if can_only_be_read(path) and not os.path.exists(f"{path}-wal") else "ro"
     try:
         with closing(sqlite3.connect(f"file:{quote(path)}?mode={mode}", uri=True, timeout=BUSY_SECONDS)) as raw:
-            found = [str(line) for (line,) in raw.execute(f"PRAGMA integrity_check({MOST_FOUND})")]
+            lines = [str(line) for (line,) in raw.execute(f"PRAGMA integrity_check({MOST_FOUND})")]
     except sqlite3.DatabaseError as error:
         return [str(error)]
-    return [] if found == ["ok"] else found
+    return [] if lines == ["ok"] else lines
 
 
 class SqliteDriver(Driver):

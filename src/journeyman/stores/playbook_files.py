@@ -189,7 +189,7 @@ def _others(folder: Path) -> tuple[tuple[str, int, int], ...]:
     """The files that others have put into a folder; ours counts as one while there is no log beside it."""
     ours = {STRATEGIES} if (folder / LOG).exists() else set()
     files = [(path, path.stat()) for path in sorted(folder.glob("*.jsonl")) if path.name not in ours]
-    return tuple((path.name, found.st_size, found.st_mtime_ns) for path, found in files)
+    return tuple((path.name, stat.st_size, stat.st_mtime_ns) for path, stat in files)
 
 
 def _load_others(folder: Path, domain: str, seen: _Seen) -> None:

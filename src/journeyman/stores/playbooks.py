@@ -31,15 +31,15 @@ class SqlCursors(Aggregate):
             return None
         put(connection, "cursors", {"name": name, "position": 0}, key="name")
         [(position,)] = connection.query("SELECT position FROM cursors WHERE name = ?", name)
-        found = connection.query(
+        rows = connection.query(
             f"SELECT end_number, {ROW_COLUMNS} FROM {RUNS_AND_LEASES} WHERE end_number > ? ORDER BY end_number LIMIT ?",
             *(position, limit),
         )
-        if not found:
+        if not rows:
             release_lease(connection, "cursor", name, epoch=taken.epoch)
             return None
-        runs = entities(RunRow, (row[1:] for row in found))
-        return CursorBatch(name=name, epoch=taken.epoch, after=position, up_to=found[-1][0], runs=runs)
+        runs = entities(RunRow, (row[1:] for row in rows))
+        return CursorBatch(name=name, epoch=taken.epoch, after=position, up_to=rows[-1][0], runs=runs)
 
     @writes(sync=True)
     def advance(self, connection: Connection, batch: CursorBatch) -> None:

@@ -54,10 +54,10 @@ async def purge_runs(database: Database, *, ended_before: float, counts: Counter
     # What others share is their past, too: it goes with the last of them.
     shared = "EXISTS (SELECT 1 FROM runs AS fork WHERE fork.parent_id = runs.id)"
     ended = f"runs WHERE ended_at < ? AND NOT {shared} ORDER BY ended_at"
-    while found := await database.read(partial(_some_ids, of=ended, before=ended_before)):
+    while runs := await database.read(partial(_some_ids, of=ended, before=ended_before)):
         for kind, (table, key, order) in _OF_RUN.items():
-            counts[kind] += await _forget(database, table, key, f"run_id IN ({marks(found)}) {order}", *found)
-        counts["runs"] += await database.write(partial(forget_runs, run_ids=found), sync=False)
+            counts[kind] += await _forget(database, table, key, f"run_id IN ({marks(runs)}) {order}", *runs)
+        counts["runs"] += await database.write(partial(forget_runs, run_ids=runs), sync=False)
 
 
 async def purge(database: Database, *, before: float) -> Purged:
@@ -76,7 +76,7 @@ async def purge(database: Database, *, before: float) -> Purged:
 
 
 def _some_ids(connection: Connection, *, of: str, before: float) -> list[str]:
-    return [found for (found,) in connection.query(f"SELECT id FROM {of} LIMIT ?", before, RUNS_AT_ONCE)]
+    return [row_id for (row_id,) in connection.query(f"SELECT id FROM {of} LIMIT ?", before, RUNS_AT_ONCE)]
 
 
 async def _forget(database: Database, table: str, key: str, condition: str, *values: Any) -> int:

@@ -427,20 +427,20 @@ class SqlRuns(Aggregate):
         )
         if among is not None or suspects:  # few: each of them is looked at
             which, names = (_SUSPECT, ()) if among is None else (is_among("id"), (json.dumps([*among]),))
-            found = f"{_DUE} WHERE ended_at IS NULL AND {common} AND {which} AND ({' OR '.join(cases)})"
+            wanted = f"{_DUE} WHERE ended_at IS NULL AND {common} AND {which} AND ({' OR '.join(cases)})"
             values = (*dead, *names)
         else:  # each case by an index of its own: of a hundred thousand that wait, only the first are read
             queued, *others = (f"{_DUE} WHERE ended_at IS NULL AND {common} AND {case}" for case in cases)
-            found = " UNION ".join((f"SELECT * FROM ({queued} ORDER BY {_LINE} LIMIT ?) AS queued", *others))
+            wanted = " UNION ".join((f"SELECT * FROM ({queued} ORDER BY {_LINE} LIMIT ?) AS queued", *others))
             values = (*dead, limit, *[*dead] * len(others))
         order = f"deaths, {_LINE}" if suspects else _LINE
-        sql = f"SELECT id, principal_id, left_by FROM ({found}) AS due ORDER BY {order} LIMIT ?"
+        sql = f"SELECT id, principal_id, left_by FROM ({wanted}) AS due ORDER BY {order} LIMIT ?"
         return tuple(DueRun(*row) for row in await self._query(sql, *values, limit))
 
     async def waiting(self) -> Sequence[str]:
         """Queued runs that nobody holds, in the order in which they will be begun."""
         rows = await self._query(f"SELECT id FROM {RUNS_AND_LEASES} WHERE {_WAITING} ORDER BY {_LINE}")
-        return tuple(found for (found,) in rows)
+        return tuple(run_id for (run_id,) in rows)
 
     async def place(self, run_id: str) -> int:
         """How many of its principal's queued runs are as old or older, itself included."""

@@ -172,12 +172,12 @@ class SqlStore:
 
     async def restore(self, path: Path, *, replace: bool = False) -> int:
         """Put everything from a backup into this store, which is empty unless it may be replaced; returns the rows."""
-        found = await asyncio.to_thread(backup.Backup, path)
+        kept = await asyncio.to_thread(backup.Backup, path)
         try:
             await self.upgrade()
-            return await self._database.write(partial(found.put_into, replace=replace))
+            return await self._database.write(partial(kept.put_into, replace=replace))
         finally:
-            await asyncio.to_thread(found.close)
+            await asyncio.to_thread(kept.close)
 
     async def now(self) -> float:
         """The time by the database's clock."""

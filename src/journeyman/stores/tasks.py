@@ -229,26 +229,26 @@ def _tasks(connection: Connection, bodies: Sequence[str]) -> tuple[Task, ...]:
 
 
 def _conditions(wanted: TaskFilter) -> list[Test]:
-    found: list[Test] = []
+    tests: list[Test] = []
     if wanted.status is not None:
-        found.append(("status = ?", [wanted.status.value]))
+        tests.append(("status = ?", [wanted.status.value]))
     if wanted.priority is not None:
-        found.append(("urgency = ?", [URGENCY[wanted.priority]]))
+        tests.append(("urgency = ?", [URGENCY[wanted.priority]]))
     if wanted.overdue_at is not None:
-        found.append(("status <> ?", [TaskStatus.COMPLETED.value]))
+        tests.append(("status <> ?", [TaskStatus.COMPLETED.value]))
     for sign, when in ((">=", wanted.due_after), ("<=", wanted.due_before), ("<", wanted.overdue_at)):
         if when is not None:
-            found.append((f"eta {sign} ?", [_seconds(when)]))
+            tests.append((f"eta {sign} ?", [_seconds(when)]))
     tagged = "id IN (SELECT task_id FROM task_tags WHERE tag = ?)"
-    found += [(tagged, [tag.casefold()]) for tag in wanted.tags]
+    tests += [(tagged, [tag.casefold()]) for tag in wanted.tags]
     if wanted.title is not None:
-        found += each_word("title", wanted.title)
+        tests += each_word("title", wanted.title)
     if wanted.text is not None:
         words = each_word("words", wanted.text) or [("1 = 1", [])]
         inside = " AND ".join(test for test, _ in words)
         values = [value for _, given in words for value in given]
-        found.append((f"(id = ? OR ({inside}))", [wanted.text.strip(), *values]))
-    return found
+        tests.append((f"(id = ? OR ({inside}))", [wanted.text.strip(), *values]))
+    return tests
 
 
 # --- attachments

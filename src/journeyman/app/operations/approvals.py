@@ -152,11 +152,11 @@ def _about(run: RunRow | None) -> dict[str, Any]:
 
 @operation("approvals.show", "Exactly what would run, for whom, and what was decided")
 async def show_approval(desk: Desk, approval_id: Id) -> ApprovalDetails:
-    found = await desk.approval(approval_id)
+    approval = await desk.approval(approval_id)
     edited = await desk.app.store.approvals.edited_arguments(approval_id)
-    run = await desk.app.store.runs.get(found.run_id)
-    earlier = [] if run is None else await _earlier(desk, found)
-    return ApprovalDetails.model_construct(**dict(found), **_about(run), earlier=earlier, edited_arguments=edited)
+    run = await desk.app.store.runs.get(approval.run_id)
+    earlier = [] if run is None else await _earlier(desk, approval)
+    return ApprovalDetails.model_construct(**dict(approval), **_about(run), earlier=earlier, edited_arguments=edited)
 
 
 async def _earlier(desk: Desk, approval: Approval) -> list[EarlierCall]:
@@ -189,8 +189,8 @@ async def deny(desk: Desk, approval_id: Id, body: Denying) -> Approval:
 
 @operation("grants.list", "What is allowed without asking, by session", permission=DECIDE)
 async def list_grants(desk: Desk, *, session_id: OfSession = None, paging: Following = PAGE) -> Grants:
-    found = await desk.app.approvals.grants(session_id=session_id)
-    rows, page = paging.of(found, key=lambda item: item.id)
+    grants = await desk.app.approvals.grants(session_id=session_id)
+    rows, page = paging.of(grants, key=lambda item: item.id)
     return Grants(grants=rows, **page)
 
 

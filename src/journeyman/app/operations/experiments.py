@@ -57,11 +57,11 @@ async def list_experiments(desk: Desk, *, paging: Paged = PAGE) -> Experiments:
 
 @operation("experiments.show", "What one experiment found")
 async def show_experiment(desk: Desk, experiment_id: Id) -> ExperimentDetails:
-    found = await desk.app.store.experiments.get(experiment_id)
-    if found is None:
+    experiment = await desk.app.store.experiments.get(experiment_id)
+    if experiment is None:
         raise NotFoundError("experiment", experiment_id)
-    row = ExperimentRow.model_validate(found.model_dump(exclude={"report"}))
-    return ExperimentDetails(experiment=row, report=from_json(found.report))
+    row = ExperimentRow.model_validate(experiment.model_dump(exclude={"report"}))
+    return ExperimentDetails(experiment=row, report=from_json(experiment.report))
 
 
 async def keep_report(desk: Desk, report: Report) -> None:

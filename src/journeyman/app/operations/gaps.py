@@ -56,10 +56,10 @@ async def list_gaps(
 
 @operation("gaps.show", "One gap")
 async def show_gap(desk: Desk, key: Id) -> Gap:
-    found = await desk.app.gaps.get(key, principal_id=desk.visible(GAPS_WRITE))
-    if found is None:
+    gap = await desk.app.gaps.get(key, principal_id=desk.visible(GAPS_WRITE))
+    if gap is None:
         raise NotFoundError("gap", key)
-    return found
+    return gap
 
 
 @operation("gaps.export", "A gap as something to begin with")

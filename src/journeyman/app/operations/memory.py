@@ -99,12 +99,12 @@ async def list_documents(
 
 @operation("memory.show", "One document")
 async def show_document(desk: Desk, document_id: Id) -> MemoryDocument:
-    found = None
+    document = None
     if "\0" not in document_id:
-        found = await desk.app.memory.get(document_id, principal=desk.principal)
-    if found is None:
+        document = await desk.app.memory.get(document_id, principal=desk.principal)
+    if document is None:
         raise NotFoundError("document", document_id)
-    return found
+    return document
 
 
 @operation("memory.delete", "Forget a document", permission=MEMORY_WRITE)
@@ -140,7 +140,7 @@ async def search_documents(
 def _values(metadata: str | None) -> dict[str, Any]:
     if metadata is None:
         return {}
-    found = read_object(metadata, "metadata")
-    if any("\0" in name for name in found):
+    values = read_object(metadata, "metadata")
+    if any("\0" in name for name in values):
         raise refused("metadata", "a name has no NUL character")
-    return found
+    return values

@@ -77,8 +77,8 @@ async def show_playbook(desk: Desk, domain: Id) -> PlaybookView:
 @operation("playbooks.history", "The versions of a playbook, newest first")
 async def list_versions(desk: Desk, domain: Id, *, paging: Following = PAGE) -> Versions:
     playbook = await _known(desk, domain)
-    found = await playbook.history(limit=MOST_AT_HAND)
-    rows, page = paging.of(found, key=lambda item: str(item.version))
+    versions = await playbook.history(limit=MOST_AT_HAND)
+    rows, page = paging.of(versions, key=lambda item: str(item.version))
     return Versions(version=playbook.version, history=rows, **page)
 
 
@@ -92,11 +92,11 @@ async def compare_versions(
     """Bullets that were added, changed or removed, of those that the caller sees."""
     playbook = await _known(desk, domain)
     try:
-        found = await playbook.diff(since, to)
+        compared = await playbook.diff(since, to)
     except ConfigurationError as error:
         raise NotFoundError("version", str(since), message=str(error)) from None
-    seen = [item for item in found.bullets if desk.sees_strategy(item.principal_id)]
-    return found.model_copy(update={"bullets": tuple(seen[:MOST_SHOWN])})
+    seen = [item for item in compared.bullets if desk.sees_strategy(item.principal_id)]
+    return compared.model_copy(update={"bullets": tuple(seen[:MOST_SHOWN])})
 
 
 @operation("playbooks.rollback", "Go back to a version", permission=PLAYBOOKS_WRITE)
@@ -113,8 +113,8 @@ async def roll_back(desk: Desk, domain: Id, body: RollbackBody) -> PlaybookView:
 @operation("playbooks.settle", "Activate or give up a strategy", permission=PLAYBOOKS_WRITE)
 async def change_strategy(desk: Desk, domain: Id, strategy_id: Id, body: StateBody) -> StrategyView:
     playbook = await _known(desk, domain)
-    found = await playbook.get(strategy_id)
-    if not isinstance(found, ToolCallingStrategy) or not desk.sees_strategy(found.principal_id):
+    strategy = await playbook.get(strategy_id)
+    if not isinstance(strategy, ToolCallingStrategy) or not desk.sees_strategy(strategy.principal_id):
         raise NotFoundError("strategy", strategy_id)
     try:
         await playbook.set_state(strategy_id, StrategyState(body.state), reason=body.reason, by=desk.principal.id)
@@ -145,11 +145,11 @@ async def list_strategies(
     """In one domain, or in all of them."""
     domains = [domain] if domain is not None else await desk.app.playbooks.domains()
     books = [desk.app.playbooks[name] for name in domains]
-    found = [item for book in books for item in await book.strategies(state=state)]
+    strategies = [item for book in books for item in await book.strategies(state=state)]
     pitfalls = []
     if state is None and paging.after is None:  # a pitfall is in no state
         pitfalls = [item for book in books for item in await _pitfalls(book)]
-    rows, page = paging.of(found, key=lambda item: item.id)
+    rows, page = paging.of(strategies, key=lambda item: item.id)
     return Strategies.model_construct(strategies=rows, pitfalls=pitfalls[: paging.limit], **page)
 
 
@@ -158,8 +158,8 @@ async def find_strategy(desk: Desk, key: Id, *, domain: Domain = None) -> Serial
     """By its id, in whichever playbook it is."""
     domains: Sequence[str] = [domain] if domain is not None else await desk.app.playbooks.domains()
     for name in domains:
-        if (found := await desk.app.playbooks[name].get(key)) is not None:
-            return found
+        if (bullet := await desk.app.playbooks[name].get(key)) is not None:
+            return bullet
     raise NotFoundError("strategy", key)
 
 

@@ -281,8 +281,8 @@ async def resolve_call(desk: Desk, run_id: Id, call_id: Id, body: Resolution) ->
 async def run_labels(desk: Desk, run_id: Id, *, paging: AtHand = ALL) -> Labels:
     """Ratings, the verdict of the agent's 'verify', decisions on its calls: the most reliable first."""
     handle = await desk.app.handle((await desk.run(run_id)).id)
-    found = list(enumerate(await handle.labels(), 1))
-    rows, page = paging.of(found, key=lambda item: str(item[0]))
+    labels = list(enumerate(await handle.labels(), 1))
+    rows, page = paging.of(labels, key=lambda item: str(item[0]))
     return Labels(labels=[LabelView(**dict(label)) for _, label in rows], **page)
 
 

@@ -151,10 +151,10 @@ async def list_tools(
 
 @operation("tools.show", "One tool")
 async def show_tool(desk: Desk, name: str) -> ToolView:
-    found = desk.app.library.lookup(name)
-    if found is None:
+    tool = desk.app.library.lookup(name)
+    if tool is None:
         raise unknown_tool(desk, name)
-    return _tool_view(desk, found.specification)
+    return _tool_view(desk, tool.specification)
 
 
 def unknown_tool(desk: Desk, name: str) -> NotFoundError:

@@ -111,9 +111,9 @@ def operation(
     """Put a function into the table: NOUN.VERB, and what it does in a line."""
 
     def made(work: Callable[Concatenate[Desk, P], Awaitable[R]]) -> Operation[P, R]:
-        found = Operation(name, summary, permission, work)
-        _TABLE[name] = found
-        return found
+        entry = Operation(name, summary, permission, work)
+        _TABLE[name] = entry
+        return entry
 
     return made
 
@@ -286,10 +286,10 @@ def read_json(data: bytes, *, place: str = "body", once: bool = False) -> Any:
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         raise ValueError("a field is named twice")
-    return found
+    return fields
 
 
 def _unencodable(value: Any) -> tuple[str, str]:

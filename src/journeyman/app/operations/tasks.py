@@ -136,11 +136,11 @@ async def list_tasks(
 
 async def _queried(desk: Desk, asked: Mapping[str, Any], paging: Paging) -> tuple[list[Task], dict[str, Any]]:
     tasks, limit = desk.service.tasks, paging.limit
-    found = await tasks.query(**asked, after=paging.after, limit=limit, offset=paging.offset)
-    rows = list(found.tasks)
+    page = await tasks.query(**asked, after=paging.after, limit=limit, offset=paging.offset)
+    rows = list(page.tasks)
     if len(rows) == limit:  # one more shows whether there are more
         rows += (await tasks.query(**asked, after=rows[-1].id, limit=1)).tasks
-    return rows[:limit], page_of(rows, found.total, limit, paging.offset)
+    return rows[:limit], page_of(rows, page.total, limit, paging.offset)
 
 
 @operation("tasks.show", "One task")
@@ -174,8 +174,8 @@ class Versions(Page):
 @operation("tasks.versions", "What a task was before")
 async def list_task_versions(desk: Desk, task_id: Id, *, paging: AtHand = ALL) -> Versions:
     tasks = desk.service.tasks
-    found = await tasks.versions((await tasks.get(task_id)).id)
-    rows, page = paging.of(found, key=lambda item: str(item.number))
+    versions = await tasks.versions((await tasks.get(task_id)).id)
+    rows, page = paging.of(versions, key=lambda item: str(item.number))
     return Versions(versions=rows, **page)
 
 
@@ -219,8 +219,8 @@ class Attachments(Page):
 
 @operation("attachments.list", "What is attached to a task")
 async def list_attachments(desk: Desk, task_id: Id, *, paging: AtHand = ALL) -> Attachments:
-    found = (await desk.service.tasks.get(task_id)).attachments
-    rows, page = paging.of(found, key=lambda item: item.id)
+    attachments = (await desk.service.tasks.get(task_id)).attachments
+    rows, page = paging.of(attachments, key=lambda item: item.id)
     return Attachments(attachments=rows, **page)
 
 
@@ -238,12 +238,12 @@ async def show_attachment(desk: Desk, attachment_id: Id) -> Attachment:
 
 @operation("attachments.change", "Change an attachment", permission=TASKS_WRITE)
 async def update_attachment(desk: Desk, attachment_id: Id, body: AttachmentChange) -> Attachment:
-    found = await desk.service.tasks.attachment(attachment_id)
+    attachment = await desk.service.tasks.attachment(attachment_id)
     changes: dict[str, Any] = {name: getattr(body, name) for name in body.model_fields_set}
-    if changes.get("metadata", found) is None:
+    if changes.get("metadata", attachment) is None:
         changes["metadata"] = {}
-    changed = found.model_copy(update={**changes, "updated_at": moment(desk.app.clock.time())})
-    note = desk.note("attachment_updated", task_id=found.task_id, fields=sorted(changes))
+    changed = attachment.model_copy(update={**changes, "updated_at": moment(desk.app.clock.time())})
+    note = desk.note("attachment_updated", task_id=attachment.task_id, fields=sorted(changes))
     if not await desk.service.store.tasks.update_attachment(changed, note=note):
         raise NotFoundError("attachment", attachment_id, recover_action="It was removed a moment ago")
     return changed
@@ -287,8 +287,8 @@ async def search(
 ) -> Results:
     """What it is about: the fifty best at most."""
     if mode == "semantic":
-        found = await desk.service.tasks.search(q, limit=MOST_FOUND)
-        best, page = paging.of(found, key=lambda item: item.task.id)
+        hits = await desk.service.tasks.search(q, limit=MOST_FOUND)
+        best, page = paging.of(hits, key=lambda item: item.task.id)
         results = [Result(task=item.task, score=item.score) for item in best]
     else:
         rows, page = await _queried(desk, {"text": q}, paging)
