@@ -22,7 +22,7 @@ from journeyman.app.journeyman import Journeyman
 from journeyman.app.worker import work
 from journeyman.core.runs import RunStatus, TaskInput
 from journeyman.core.storing import RunOrder
-from journeyman.stores.connection import Connection, insert_rows
+from journeyman.stores.connection import Connection
 from journeyman.stores.store import SqlStore
 from journeyman.testing import ScriptedModel
 
@@ -50,7 +50,7 @@ async def fill(store: SqlStore, *, queued: int, ended: int) -> None:
             )
             for number in numbers
         ]
-        insert_rows(connection, f"runs ({columns})", rows, at_once=500)
+        connection.insert(f"runs ({columns})", rows, at_once=500)
 
     for status, count, end in (("queued", queued, None), ("completed", ended, 2.0), ("failed", ended // 100, 2.0)):
         for start in range(0, count, 10_000):

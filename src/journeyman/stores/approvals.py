@@ -26,7 +26,6 @@ from journeyman.stores.connection import (
     is_among,
     json_text,
     marks,
-    put,
     where,
 )
 from journeyman.stores.database import Aggregate, writes
@@ -289,7 +288,7 @@ def _grant(connection: Connection, grant: Grant) -> None:
         lasts = grant.expires_at - grant.granted_at
         grant = grant.model_copy(update={"granted_at": now, "expires_at": now + lasts})
     row = {**grant.model_dump(), "risk": None if grant.risk is None else grant.risk.value}
-    if put(connection, "grants", row, key="id"):
+    if connection.put("grants", row, key="id"):
         _audit_grant(connection, "grant_given", grant, actor=grant.granted_by, now=grant.granted_at)
 
 
@@ -331,7 +330,7 @@ def put_label(connection: Connection, run_id: str, label: Label) -> bool:
         return False
     said = dict(zip(_LABEL_COLUMNS.split(", "), label.model_dump(mode="json").values(), strict=True))
     row = {"run_id": run_id, "about": about or "", **said}
-    put(connection, "labels", row, key="run_id, source, about", replaced=list(said)[1:])
+    connection.put("labels", row, key="run_id, source, about", replaced=list(said)[1:])
     if label.source in DECISIVE:
         rows = connection.query(f"SELECT {_LABEL_COLUMNS} FROM labels WHERE run_id = ?", run_id)
         best = best_label([item for item in map(_label, rows) if item.source in DECISIVE])

@@ -23,7 +23,7 @@ from typing import Any
 from journeyman.core.audit import PURGED, SETTINGS, AuditAnchor, AuditNote, AuditReport, AuditRow
 from journeyman.core.data import canonical_json, new_id
 from journeyman.core.errors import AuditError, ConfigurationError, StoreError
-from journeyman.stores.connection import Connection, Row, columns, equals, insert_rows, marks, put, storable, where
+from journeyman.stores.connection import Connection, Row, columns, equals, marks, storable, where
 from journeyman.stores.database import Aggregate, Database, reads, writes
 
 logger = logging.getLogger("journeyman.store")
@@ -181,12 +181,12 @@ def _chained(
 
 def _write_shard(connection: Connection, rows: Sequence[Row]) -> None:
     shard = connection.audit_shard or 0
-    put(connection, "audit_shards", {"shard": shard, "number": 0, "hash": ""}, key="shard")
+    connection.put("audit_shards", {"shard": shard, "number": 0, "hash": ""}, key="shard")
     sql = f"SELECT number, hash, mac FROM audit_shards WHERE shard = ? {connection.for_update}"
     [head] = connection.query(sql, shard)
     chained, head = _chained(connection, rows, head, shard=shard)
     written = [(shard, *row[:-3], *row[-2:]) for row in chained]  # they get no entry id before they are folded
-    insert_rows(connection, f"audit_waiting (shard, {SHARD_COLUMNS})", written, at_once=100)
+    connection.insert(f"audit_waiting (shard, {SHARD_COLUMNS})", written, at_once=100)
     connection.execute("UPDATE audit_shards SET number = ?, hash = ?, mac = ? WHERE shard = ?", *head, shard)
 
 
@@ -210,7 +210,7 @@ def fold(connection: Connection) -> bool:
     _write_rows(connection, sorted(rows, key=lambda row: row[0]))
     for shard, (number, digest, mac) in folded.items():
         ends = {"number": number, "hash": digest, "mac": mac}
-        put(connection, "audit_folded", {"shard": shard, **ends}, key="shard", replaced=ends)
+        connection.put("audit_folded", {"shard": shard, **ends}, key="shard", replaced=ends)
         connection.execute("DELETE FROM audit_waiting WHERE shard = ? AND number <= ?", shard, number)
     return len(waiting) == FOLDED_AT_ONCE and bool(folded)
 
@@ -218,7 +218,7 @@ def fold(connection: Connection) -> bool:
 def _write_rows(connection: Connection, rows: Sequence[Row]) -> list[Row]:
     """Add rows after the last one."""
     written, head = _chained(connection, rows, _locked_head(connection))
-    insert_rows(connection, f"audit ({columns(AuditRow)})", written, at_once=100)
+    connection.insert(f"audit ({columns(AuditRow)})", written, at_once=100)
     connection.execute("UPDATE audit_head SET seq = ?, hash = ?, mac = ? WHERE id = 1", *head)
     return written
 

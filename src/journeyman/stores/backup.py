@@ -15,7 +15,7 @@ from pathlib import Path
 
 from journeyman.core.errors import ConfigurationError
 from journeyman.stores import migrations
-from journeyman.stores.connection import Connection, Row, SqliteConnection, insert_rows
+from journeyman.stores.connection import Connection, Row, SqliteConnection
 
 ROWS_AT_ONCE = 100
 NOT_CONTENT = frozenset({"schema_version", "programs"})
@@ -55,7 +55,7 @@ def copy_rows(connection: Connection, path: Path) -> None:
             names = ", ".join(columns)
             connection.execute(f"DECLARE journeyman_rows NO SCROLL CURSOR FOR SELECT {names} FROM {table}")
             while rows := connection.query(f"FETCH {ROWS_AT_ONCE} FROM journeyman_rows"):
-                insert_rows(file, f"{table} ({names})", rows, at_once=ROWS_AT_ONCE)
+                file.insert(f"{table} ({names})", rows, at_once=ROWS_AT_ONCE)
             connection.execute("CLOSE journeyman_rows")
         file.commit()
     finally:
@@ -122,7 +122,7 @@ class Backup:
         count = 0
         for table, columns in tables.items():
             for rows in self._rows(table, columns):
-                insert_rows(connection, f"{table} ({', '.join(columns)})", rows, at_once=ROWS_AT_ONCE)
+                connection.insert(f"{table} ({', '.join(columns)})", rows, at_once=ROWS_AT_ONCE)
                 count += len(rows)
         connection.execute("UPDATE leases SET owner = NULL, until = 0, epoch = epoch + 1")
         connection.execute("UPDATE runs SET epoch = epoch + 1 WHERE ended_at IS NULL AND epoch > 0")

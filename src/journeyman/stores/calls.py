@@ -13,7 +13,7 @@ from functools import partial
 
 from journeyman.core.calls import CallRow
 from journeyman.core.storing import ExperimentRow, StoredExperiment
-from journeyman.stores.connection import Connection, columns, entities, equals, follows, put, storable, where
+from journeyman.stores.connection import Connection, columns, entities, equals, follows, storable, where
 from journeyman.stores.database import Aggregate, reads, writes
 
 
@@ -40,7 +40,7 @@ class SqlExperiments(Aggregate):
     def add(self, connection: Connection, experiment: StoredExperiment) -> None:
         """Keep a report. A later one of the same experiment takes its place."""
         row = {name: storable(getattr(experiment, name)) for name in StoredExperiment.model_fields}
-        put(connection, "experiments", row, key="id", replaced=list(row)[1:])
+        connection.put("experiments", row, key="id", replaced=list(row)[1:])
 
     async def list(self, *, after: str | None = None, limit: int = 50, offset: int = 0) -> Sequence[ExperimentRow]:
         """Newest first; ``after`` is an experiment's id."""
@@ -120,4 +120,4 @@ def chunked(text: str) -> Iterator[tuple[int, str]]:
 def add_chunks(connection: Connection, *, run_id: str, artifact_id: str, chunks: Sequence[tuple[int, str]]) -> None:
     for number, body in chunks:
         row = {"run_id": run_id, "id": artifact_id, "number": number, "body": body}
-        put(connection, "artifacts", row, key="run_id, id, number")
+        connection.put("artifacts", row, key="run_id, id, number")

@@ -85,6 +85,24 @@ class Connection:
         """Run a statement that gives no rows; returns how many it changed."""
         return int(self._run(self._own(sql), values).rowcount)
 
+    def insert(self, into: str, rows: Sequence[Row], *, at_once: int, row: str | None = None) -> None:
+        """Many rows with few statements: each is a way to the server and back. ``row`` is how one is written."""
+        for start in range(0, len(rows), at_once):
+            some = rows[start : start + at_once]
+            values = ", ".join([row or f"({marks(some[0])})"] * len(some))
+            self.execute(f"INSERT INTO {into} VALUES {values}", *(value for each in some for value in each))
+
+    def put(self, table: str, row: Mapping[str, Any], *, key: str = "", replaced: Iterable[str] = ()) -> int:
+        """Add a row, given by its columns; returns how many were written.
+
+        Where there is one with the same ``key``, that one stays, but for the columns that are ``replaced``.
+        """
+        sql = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks(tuple(row))})"
+        if key:
+            changes = ", ".join(f"{name} = excluded.{name}" for name in replaced)
+            sql += f" ON CONFLICT ({key}) DO {f'UPDATE SET {changes}' if changes else 'NOTHING'}"
+        return self.execute(sql, *row.values())
+
     def _own(self, sql: str) -> str:
         return sql.replace("@now", self.clock).replace("@each", self.each) if "@" in sql else sql
 
@@ -175,30 +193,6 @@ def columns(kind: type[Entity]) -> str:
 def marks(values: Sequence[Any]) -> str:
     """``?, ?, ?``: as many as there are values."""
     return ", ".join("?" * len(values))
-
-
-def insert_rows(
-    connection: Connection, into: str, rows: Sequence[Row], *, at_once: int, row: str | None = None
-) -> None:
-    """Many rows with few statements: each is a way to the server and back. ``row`` is how one of them is written."""
-    for start in range(0, len(rows), at_once):
-        some = rows[start : start + at_once]
-        values = ", ".join([row or f"({marks(some[0])})"] * len(some))
-        connection.execute(f"INSERT INTO {into} VALUES {values}", *(value for each in some for value in each))
-
-
-def put(
-    connection: Connection, table: str, row: Mapping[str, Any], *, key: str = "", replaced: Iterable[str] = ()
-) -> int:
-    """Add a row, given by its columns; returns how many were written.
-
-    Where there is one with the same ``key``, that one stays, but for the columns that are ``replaced``.
-    """
-    sql = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks(tuple(row))})"
-    if key:
-        changes = ", ".join(f"{name} = excluded.{name}" for name in replaced)
-        sql += f" ON CONFLICT ({key}) DO {f'UPDATE SET {changes}' if changes else 'NOTHING'}"
-    return connection.execute(sql, *row.values())
 
 
 def where(*tests: Test | None) -> tuple[str, list[Any]]:

@@ -21,7 +21,6 @@ from journeyman.stores.connection import (
     equals,
     is_among,
     json_text,
-    put,
     storable,
     where,
 )
@@ -83,7 +82,7 @@ def add_messages(connection: Connection, session_id: str, run_id: str, messages:
         # What people and models said is found, not what tools answered.
         words = storable(message.content.casefold()) if message.role in _SPOKEN else ""
         place = {"session_id": session_id, "number": number, "run_id": run_id}
-        put(connection, "messages", {**place, "body": json_text(message), "words": words})
+        connection.put("messages", {**place, "body": json_text(message), "words": words})
 
 
 class SqlConversations(Aggregate):

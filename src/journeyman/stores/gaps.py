@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from journeyman.core.data import new_id
 from journeyman.core.gaps import Gap, GapRow, ToolGapReport, gap_key
 from journeyman.core.policy import ANY_PRINCIPAL, PrincipalFilter
-from journeyman.stores.connection import Connection, Row, Test, belongs_to, columns, json_text, put, storable, where
+from journeyman.stores.connection import Connection, Row, Test, belongs_to, columns, json_text, storable, where
 from journeyman.stores.database import Aggregate, writes
 
 _GAPS = "gaps LEFT JOIN gap_dismissals ON gap_dismissals.dismissed_key = gap_key"
@@ -78,7 +78,7 @@ class SqlGaps(Aggregate):
         if not connection.query("SELECT 1 FROM gaps WHERE gap_key = ? LIMIT 1", key):
             return False
         row = {"dismissed_key": key, "dismissed_by": by, "dismissed_at": float(now)}
-        put(connection, "gap_dismissals", row, key="dismissed_key")
+        connection.put("gap_dismissals", row, key="dismissed_key")
         return True
 
 
@@ -98,7 +98,7 @@ def add_gap(
     for missing in report.missing_tools:
         of = (new_id("gap"), float(now), run_id, principal_id)
         values = (*of, json_text(report), gap_key(missing), storable(missing))
-        put(connection, "gaps", dict(zip(GapRow.model_fields, values, strict=True)))
+        connection.put("gaps", dict(zip(GapRow.model_fields, values, strict=True)))
         rows.append(_row(values))
     return rows
 

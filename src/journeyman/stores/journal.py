@@ -33,7 +33,7 @@ from journeyman.core.protocols import Clock, Journal
 from journeyman.core.runs import AgentResponse, RunStatus
 from journeyman.stores.approvals import put_label, supersede, withdraw
 from journeyman.stores.audit import add_audit
-from journeyman.stores.connection import EVERY, Connection, Row, insert_rows, json_text, put, storable
+from journeyman.stores.connection import EVERY, Connection, Row, json_text, storable
 from journeyman.stores.conversations import add_messages, read_history, touch_session
 from journeyman.stores.database import Database, end_lease, pauses, release_lease, settle_future
 from journeyman.stores.gaps import add_gap
@@ -137,7 +137,7 @@ def _log_call(connection: Connection, run_id: str, record: ToolCallRecord) -> No
         "duration_ms": record.duration_ms,
     }
     row = {**call, "run_id": run_id, "risk": None if record.risk is None else record.risk.value, **outcome}
-    put(connection, "calls", row, key="execution_id", replaced=outcome)
+    connection.put("calls", row, key="execution_id", replaced=outcome)
 
 
 def _keep_end(connection: Connection, run_id: str, response: AgentResponse | None) -> Row:
@@ -303,7 +303,7 @@ def write_facts(
             return
         _advance(connection, run_id, epoch, entries, status)
     rows = [(run_id, entry.seq, entry.fact.type, entry.body) for entry in entries]
-    insert_rows(connection, "facts (run_id, seq, type, body)", rows, at_once=ROWS_AT_ONCE)
+    connection.insert("facts (run_id, seq, type, body)", rows, at_once=ROWS_AT_ONCE)
     for entry in entries:
         project(connection, run_id, entry.fact, effect=entry.effect)
 

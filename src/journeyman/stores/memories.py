@@ -18,7 +18,7 @@ from journeyman.core.audit import AuditNote
 from journeyman.core.data import canonical_json
 from journeyman.core.memory import MemoryDocument, Passage, StoredPassage
 from journeyman.stores.audit import add_note
-from journeyman.stores.connection import Connection, Row, Test, equals, insert_rows, is_among, marks, storable, where
+from journeyman.stores.connection import Connection, Row, Test, equals, is_among, marks, storable, where
 from journeyman.stores.database import Aggregate, Database, writes
 
 MOST_TERMS = 16
@@ -285,7 +285,7 @@ def _add(
             if compares and passage.vector is not None:
                 vectors.append((number, owner, embedder, _vector_text(passage.vector)))
         add_note(connection, note, subject=key)
-    insert = partial(insert_rows, connection, at_once=AT_ONCE)
+    insert = partial(connection.insert, at_once=AT_ONCE)
     insert(f"memories ({_COLUMNS})", texts)
     insert("memory_metadata (owner, document_id, name, value)", said)
     columns = "number, owner, document_id, start, stop, terms, embedder, vector"

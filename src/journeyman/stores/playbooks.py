@@ -13,7 +13,7 @@ from journeyman.core.data import unchecked
 from journeyman.core.errors import ConfigurationError, JournalConflictError, PlaybookConflictError
 from journeyman.core.playbook import PlaybookBullet, PlaybookChange, PlaybookState, PlaybookVersion, read_bullet
 from journeyman.core.storing import CursorBatch, RunRow
-from journeyman.stores.connection import Connection, entities, json_text, put
+from journeyman.stores.connection import Connection, entities, json_text
 from journeyman.stores.database import Aggregate, release_lease, take_lease, writes
 from journeyman.stores.runs import ROW_COLUMNS, RUNS_AND_LEASES
 
@@ -29,7 +29,7 @@ class SqlCursors(Aggregate):
         taken = take_lease(connection, "cursor", name, owner=owner, seconds=lease_seconds)
         if taken is None:
             return None
-        put(connection, "cursors", {"name": name, "position": 0}, key="name")
+        connection.put("cursors", {"name": name, "position": 0}, key="name")
         [(position,)] = connection.query("SELECT position FROM cursors WHERE name = ?", name)
         rows = connection.query(
             f"SELECT end_number, {ROW_COLUMNS} FROM {RUNS_AND_LEASES} WHERE end_number > ? ORDER BY end_number LIMIT ?",
@@ -88,7 +88,7 @@ class SqlPlaybooks(Aggregate):
         versions: dict[str, int] = {}
         for change in sorted(changes, key=lambda item: item.domain):  # everybody locks them in one order
             domain, version = change.domain, change.expected + 1
-            put(connection, "playbooks", {"domain": domain, "version": 0}, key="domain")
+            connection.put("playbooks", {"domain": domain, "version": 0}, key="domain")
             sql = "UPDATE playbooks SET version = ? WHERE domain = ? AND version = ?"
             if not connection.execute(sql, version, domain, change.expected):
                 raise PlaybookConflictError(
@@ -96,12 +96,12 @@ class SqlPlaybooks(Aggregate):
                 )
             about = {"domain": domain, "version": version, "made_at": float(now), "reason": change.reason}
             counts = {"changed": len(change.bullets), "removed": len(change.removed)}
-            put(connection, "playbook_changes", about | counts)
+            connection.put("playbook_changes", about | counts)
             written: dict[str, str | None] = {bullet.id: json_text(bullet) for bullet in change.bullets}
             written.update(dict.fromkeys(change.removed))
             for key, body in written.items():
                 row = {"domain": domain, "id": key, "version": version, "body": body}
-                put(connection, "playbook_bullets", row)
+                connection.put("playbook_bullets", row)
             versions[domain] = version
         return versions
 

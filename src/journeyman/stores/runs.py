@@ -27,7 +27,6 @@ from journeyman.stores.connection import (
     is_among,
     json_text,
     marks,
-    put,
     storable,
     where,
 )
@@ -184,7 +183,7 @@ class SqlRuns(Aggregate):
         ``any_session`` will do.
         """
         row = _row(connection, order, any_session=any_session)
-        created = put(connection, "runs", row, key="id") == 1
+        created = connection.put("runs", row, key="id") == 1
         if created:
             for artifact_id, text in (artifacts or {}).items():
                 add_chunks(connection, run_id=order.run_id, artifact_id=artifact_id, chunks=list(chunked(text)))
@@ -377,7 +376,7 @@ class SqlRuns(Aggregate):
         if any(json.loads(body)["call_id"] == started.call_id for (body,) in later):
             return
         row = {"run_id": run_id, "seq": seq, "execution_id": started.execution_id}
-        put(connection, "call_reports", {**row, "body": record and json_text(record)}, key="run_id, seq")
+        connection.put("call_reports", {**row, "body": record and json_text(record)}, key="run_id, seq")
 
     @reads
     def reported(self, connection: Connection, started: CallStarted) -> CallReport:

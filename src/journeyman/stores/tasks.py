@@ -20,7 +20,7 @@ from journeyman.core.tasks import (
     TaskVersion,
 )
 from journeyman.stores.audit import add_note
-from journeyman.stores.connection import Connection, Test, each_word, is_among, json_text, json_text_over, put, where
+from journeyman.stores.connection import Connection, Test, each_word, is_among, json_text, json_text_over, where
 from journeyman.stores.database import Aggregate, reads, writes
 
 URGENCY = {priority: number for number, priority in enumerate(TaskPriority)}
@@ -38,7 +38,7 @@ class SqlTasks(Aggregate):
     @writes(sync=True)
     def add(self, connection: Connection, task: Task, *, note: AuditNote | None = None) -> Task:
         """Keep a new task (once) and return it as it stands."""
-        if put(connection, "tasks", {"id": task.id, "version": 1, **_row(task)}, key="id"):
+        if connection.put("tasks", {"id": task.id, "version": 1, **_row(task)}, key="id"):
             _tag(connection, task)
             for attachment in task.attachments:
                 _attach(connection, attachment)
@@ -106,7 +106,7 @@ class SqlTasks(Aggregate):
         bare = before.model_copy(update={"attachments": ()})
         if after.model_copy(update={"attachments": ()}) != bare:
             former = {"task_id": task_id, "number": number, "replaced_at": now, "body": body}
-            put(connection, "task_versions", former)
+            connection.put("task_versions", former)
             row = _row(after, over=body)
             settings = ", ".join(f"{name} = ?" for name in row)
             sql = f"UPDATE tasks SET version = version + 1, {settings} WHERE id = ?"
@@ -212,7 +212,7 @@ def _seconds(when: datetime) -> float:
 
 def _tag(connection: Connection, task: Task) -> None:
     for tag in dict.fromkeys(tag.casefold() for tag in task.tags):
-        put(connection, "task_tags", {"task_id": task.id, "tag": tag})
+        connection.put("task_tags", {"task_id": task.id, "tag": tag})
 
 
 def _tasks(connection: Connection, bodies: Sequence[str]) -> tuple[Task, ...]:
