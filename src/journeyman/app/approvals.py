@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from journeyman.app.assembly import Shared
 from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Decision, Deny, Expired, Grant, GrantTerms
 from journeyman.core.data import LARGE_TEXT, canonical_json, new_id
 from journeyman.core.errors import ApprovalError, ConfigurationError, EditedArgumentsError
@@ -14,12 +15,9 @@ from journeyman.core.policy import Principal
 from journeyman.core.specification import ToolSpecification
 from journeyman.execution.approval import filled_in
 from journeyman.execution.checks import base_risk
+from journeyman.stores.store import SqlStore
 from journeyman.tools.library import ToolLibrary
 from journeyman.tools.tool import ArgumentsError, Tool
-
-if TYPE_CHECKING:
-    from journeyman.app.assembly import Shared
-    from journeyman.stores.store import SqlStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

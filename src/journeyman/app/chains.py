@@ -8,12 +8,16 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
 from journeyman.agent.agent import Agent
+from journeyman.agent.run import Run
+from journeyman.agent.state import Turn
 from journeyman.agent.turn import answer_from_results, numbered
+from journeyman.app.handles import Handle
+from journeyman.app.journeyman import Journeyman
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.data import canonical_json, with_texts
 from journeyman.core.errors import (
@@ -26,19 +30,13 @@ from journeyman.core.errors import (
     problem_text,
     validation_problems,
 )
+from journeyman.core.policy import Principal
 from journeyman.core.protocols import ModelResponse
 from journeyman.core.runs import Limits, TaskInput, ToolCall
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.storing import ChainStep
 from journeyman.execution.outcome import whole
-
-if TYPE_CHECKING:
-    from journeyman.agent.run import Run
-    from journeyman.agent.state import Turn
-    from journeyman.app.handles import Handle
-    from journeyman.app.journeyman import Journeyman
-    from journeyman.core.policy import Principal
-    from journeyman.provenance.ledger import Ledger
+from journeyman.provenance.ledger import Ledger
 
 MOST_STEPS = 100
 MOST_RESOLVED = 1_000_000

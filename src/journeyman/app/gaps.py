@@ -9,7 +9,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from journeyman.app.finding import find_gap
 from journeyman.core.data import one_line
@@ -20,10 +20,8 @@ from journeyman.core.protocols import Clock, Model
 from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
 from journeyman.core.words import packaged_text
 from journeyman.sensitive.tokens import redacted
+from journeyman.stores.store import SqlStore
 from journeyman.tools.library import ToolLibrary
-
-if TYPE_CHECKING:
-    from journeyman.stores.store import SqlStore
 
 
 class Gaps:

@@ -14,7 +14,7 @@ import socket
 from collections.abc import Collection, Iterable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import ErrorCategory, ErrorInfo, JourneymanError, Severity
@@ -24,9 +24,7 @@ from journeyman.core.runs import RunStatus
 from journeyman.core.storing import RunRow
 from journeyman.execution.recorder import Recorder
 from journeyman.stores.journal import RetryingJournal, retrying
-
-if TYPE_CHECKING:
-    from journeyman.stores.store import SqlStore
+from journeyman.stores.store import SqlStore
 
 logger = logging.getLogger("journeyman.app")
 

@@ -8,7 +8,6 @@ import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from journeyman.core.approvals import Label, LabelSource
 from journeyman.core.data import LOG_FIELDS
@@ -23,9 +22,7 @@ from journeyman.learning.forms import LearningSettings
 from journeyman.learning.playbook import MOST_TRIES, Draft, Playbook
 from journeyman.learning.reflector import Reflector
 from journeyman.stores.playbook_files import FilePlaybooks
-
-if TYPE_CHECKING:
-    from journeyman.stores.store import SqlStore
+from journeyman.stores.store import SqlStore
 
 logger = logging.getLogger("journeyman.learning")
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
+from journeyman.agent.agent import Agent
 from journeyman.app.direct import RunOptions, run
 from journeyman.core.approvals import Approve, LabelSource
 from journeyman.core.data import Entity
@@ -19,10 +20,7 @@ from journeyman.core.errors import ConfigurationError
 from journeyman.core.playbook import Advice
 from journeyman.learning.episodes import Episode
 from journeyman.learning.playbook import Playbook
-
-if TYPE_CHECKING:
-    from journeyman.agent.agent import Agent
-    from journeyman.tools.library import ToolLibrary
+from journeyman.tools.library import ToolLibrary
 
 
 class Practice(Entity):

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from journeyman.agent.agent import Agent
 from journeyman.app.direct import run
 from journeyman.core.errors import ConfigurationError
+from journeyman.core.model_settings import ModelSettings
+from journeyman.core.protocols import Model
 from journeyman.gram.references import schemas_in
-
-if TYPE_CHECKING:
-    from journeyman.core.model_settings import ModelSettings
-    from journeyman.core.protocols import Model
 
 T = TypeVar("T")
 READER = (

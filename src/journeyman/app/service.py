@@ -95,6 +95,10 @@ class Service:
         """What a tool is graded as before its arguments are known."""
         return grade(self.app.library[tool_name].specification, {}, self.app.policy)
 
+    async def schema_version(self) -> int:
+        """Which version of the schema the store has; raises where it cannot be reached."""
+        return await self.store.schema_version()
+
     async def workers(self) -> int | None:
         """How many processes carry out runs for this service; None where it does so itself."""
         if self.app.runner.queue is None:

@@ -11,16 +11,14 @@ import asyncio
 import logging
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from journeyman.app.handles import KEPT_SECONDS
 from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import StoreError
 from journeyman.core.events import Event, RunFailed, RunFinished
 from journeyman.core.runs import AgentResponse
-
-if TYPE_CHECKING:
-    from journeyman.stores.store import SqlStore
+from journeyman.stores.store import SqlStore
 
 logger = logging.getLogger("journeyman.app")
 trace_logger = logging.getLogger("journeyman.traces")

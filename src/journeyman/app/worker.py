@@ -12,7 +12,7 @@ import logging
 import signal
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from procrastinate import App, PsycopgConnector
 from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
@@ -20,15 +20,13 @@ from procrastinate.jobs import Status
 from psycopg import AsyncConnection
 from psycopg import Error as PsycopgError
 
+from journeyman.app.journeyman import Journeyman
+from journeyman.app.runner import Runner
 from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import ConfigurationError, StoreError
 from journeyman.stores.postgres import conninfo, split_pool_size
 from journeyman.stores.processes import RUN_CHANNEL
 from journeyman.stores.store import SqlStore
-
-if TYPE_CHECKING:
-    from journeyman.app.journeyman import Journeyman
-    from journeyman.app.runner import Runner
 
 logger = logging.getLogger("journeyman.worker")
 

@@ -93,7 +93,7 @@ class Readiness:
             raise Problem(503, "STORE_AWAY", "the store does not answer", recover_action="Try again later") from None
 
     async def _look(self) -> Ready:
-        version, workers = await self._service.store.schema_version(), await self._service.workers()
+        version, workers = await self._service.schema_version(), await self._service.workers()
         if workers == 0:
             raise Problem(
                 503,
