@@ -14,7 +14,7 @@ import pytest
 
 from journeyman import Approve, Deny, Policy, RiskLevel, ToolLibrary, run, tool
 from journeyman.execution.recorder import MemoryJournal
-from journeyman.replay.playing import Played, Strictness, play, told
+from journeyman.replay.playing import Played, Strictness, outline, play
 from journeyman.replay.recording import Recording
 from journeyman.replay.stage import Today
 from journeyman.replay.written import Redaction, written_test
@@ -48,7 +48,7 @@ async def recorded(turns: list[Any], *, deny: bool = False, task: str = "Refund 
 
 def expected(played: Played) -> dict[str, Any]:
     return {
-        "calls": [told(item) for item in played.made],
+        "calls": [outline(item) for item in played.made],
         "answer": played.again.answer,
         "status": played.again.status.value,
     }
@@ -59,7 +59,7 @@ def expected(played: Played) -> dict[str, Any]:
 async def test_a_recorded_run_goes_as_it_went_and_runs_nothing(library: ToolLibrary, deny: bool) -> None:
     recording = await recorded(REFUND, deny=deny)
     played = await play(recording, Today(library))
-    assert [told(item) for item in played.again.calls] == [told(item) for item in recording.calls]
+    assert [outline(item) for item in played.again.calls] == [outline(item) for item in recording.calls]
     assert (played.again.answer, played.again.status) == (recording.answer, recording.status)
     assert [item.approval is not None for item in played.made] == [False, False, True, False]
     assert not EFFECTS

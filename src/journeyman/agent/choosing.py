@@ -40,7 +40,7 @@ async def update_choice(run: Run) -> None:
     elif 2 * offer.told < min(offer.room, len(offer.permitted)):
         await _fill(run, made)  # a few that have gone may come back to their places; these are most
     if len(run.state.steps) > offer.seen_steps:
-        await _follow(run, made)
+        await _take_in_steps(run, made)
         offer.seen_steps = len(run.state.steps)
     if offer.wants_reader:
         made.add(["read_result"], "cut")
@@ -96,7 +96,7 @@ def _of_history(run: Run) -> list[str]:
     return list(dict.fromkeys(name for name in called if name is not None))[:FROM_HISTORY]
 
 
-async def _follow(run: Run, made: _Changes) -> None:
+async def _take_in_steps(run: Run, made: _Changes) -> None:
     """What the steps since then found, called, or could not do."""
     for step in run.state.steps[run.offer.seen_steps :]:
         for call in step.calls:

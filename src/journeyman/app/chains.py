@@ -116,14 +116,14 @@ def _look_up(match: re.Match[str], results: Sequence[Any]) -> Any:
     if name.isdigit():
         if (number := _number(name)) >= len(results):
             raise UnresolvedError(f"{reference!r} names a step whose result is not there (steps count from 0)")
-        return _follow(results[number], path, reference)
+        return _at_path(results[number], path, reference)
     for result in reversed(results):
         if isinstance(result, dict) and name in result:
-            return _follow(result[name], path, reference)
+            return _at_path(result[name], path, reference)
     raise UnresolvedError(f"{reference!r} names a field that no earlier result has; write '$$' for a dollar sign")
 
 
-def _follow(value: Any, path: Sequence[str], reference: str) -> Any:
+def _at_path(value: Any, path: Sequence[str], reference: str) -> Any:
     for part in path:
         if isinstance(value, dict) and part in value:
             value = value[part]

@@ -251,7 +251,7 @@ class Configuration:
         self._take_intents(self.settings)
         await self._audit()
         if self._watched:
-            self._watching = asyncio.gather(self._follow(), self._try_again())
+            self._watching = asyncio.gather(self._watch_file(), self._try_again())
 
     async def _audit(self) -> None:
         """Which version of the file holds is in the audit whenever that has changed."""
@@ -280,7 +280,7 @@ class Configuration:
             remove_intent_type(kind)
         self._intents = [] if settings is None else add_configured(settings)
 
-    async def _follow(self) -> None:
+    async def _watch_file(self) -> None:
         last: bytes | None = self.loaded.document.source
         while True:
             try:

@@ -645,7 +645,7 @@ class News:
     error: JourneymanError | None = None
 
 
-async def follow(runs: Mapping[Handle, int]) -> AsyncGenerator[News, None]:
+async def news_of(runs: Mapping[Handle, int]) -> AsyncGenerator[News, None]:
     """What happens in these runs after a fact of each, to the end of the last. Of each run all in order."""
     queue: asyncio.Queue[News | Exception] = asyncio.Queue(MOST_BATCHES)
 

@@ -351,7 +351,7 @@ def _lost(tool: AnyTool, why: str) -> Refusal:
 
 
 def _failed(tool: AnyTool, error: Exception, context: ToolContext, *, capture_content: bool) -> Refusal:
-    kind, ours, theirs = _told(tool, error)
+    kind, ours, theirs = _account_of(tool, error)
     network = isinstance(error, ConnectionError) or kind in ("gaierror", "ClientConnectionError")
     _log_traceback(tool, error, context, kind, capture_content=capture_content)
     safe = tool.specification.repeat_safe
@@ -373,7 +373,7 @@ def _failed(tool: AnyTool, error: Exception, context: ToolContext, *, capture_co
     )
 
 
-def _told(tool: AnyTool, error: Exception) -> tuple[str, str, str]:
+def _account_of(tool: AnyTool, error: Exception) -> tuple[str, str, str]:
     """An exception's class, what we have to say about it, and what it says itself."""
     kind, theirs = type(error).__name__, error_text(error)
     if isinstance(error, _OwnDoingError):

@@ -55,8 +55,8 @@ class Played:
     @property
     def problems(self) -> Sequence[str]:
         """Where it goes otherwise than it was recorded, the first divergence first."""
-        expected = [told(item) for item in self.recording.calls if item.call.tool_name not in RESERVED_NAMES]
-        return [*_compared(expected, [told(item) for item in self.made], "exact"), *self._unusable()]
+        expected = [outline(item) for item in self.recording.calls if item.call.tool_name not in RESERVED_NAMES]
+        return [*_compared(expected, [outline(item) for item in self.made], "exact"), *self._unusable()]
 
     def _unusable(self) -> list[str]:
         problems = []
@@ -80,7 +80,7 @@ class Played:
         whether a person was (else not). ``exact``: as they are. ``subset``: the calls in order, each with at least the
         values that are named. ``contains``: the same, and other calls and words may stand between.
         """
-        problems = _compared(list(calls), [told(item) for item in self.made], strictness) + self._unusable()
+        problems = _compared(list(calls), [outline(item) for item in self.made], strictness) + self._unusable()
         if self.again.status.value != status:
             problems.append(f"the run is {self.again.status.value!r}, expected {status!r}")
         said = self.again.answer or ""
@@ -94,7 +94,7 @@ def diverged(problems: Sequence[str]) -> str:
     return "the run does not go as it was recorded:\n- " + "\n- ".join(problems)
 
 
-def told(item: RecordedCall) -> dict[str, Any]:
+def outline(item: RecordedCall) -> dict[str, Any]:
     """A call as a test expects it."""
     record = item.record
     called: dict[str, Any] = {"tool": item.call.tool_name}
@@ -219,7 +219,7 @@ def diff(a: Recording, b: Recording) -> RunDiff:
 
 
 def _apart(one: RecordedStep | None, other: RecordedStep | None) -> Iterator[tuple[str, Any, Any]]:
-    first, second = ([] if step is None else [told(item) for item in step.calls.values()] for step in (one, other))
+    first, second = ([] if step is None else [outline(item) for item in step.calls.values()] for step in (one, other))
     if one is None or other is None or len(first) != len(second):
         yield "calls", _shown(one, first), _shown(other, second)
         return

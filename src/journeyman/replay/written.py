@@ -11,7 +11,7 @@ from pydantic_core import from_json, to_json
 
 from journeyman.core.data import canonical_json, one_line
 from journeyman.core.events import read_fact
-from journeyman.replay.playing import Played, told
+from journeyman.replay.playing import Played, outline
 from journeyman.replay.recording import Recording
 from journeyman.sensitive.tokens import redacted, redacted_value
 
@@ -80,7 +80,7 @@ def written_test(played: Played, file: str, *, options: Sequence[str] = (), stri
         f"    run = recorded_run({file!r}{given})",
         "    run.check(",
         "        calls=[",
-        *(f"            {line}" for item in played.made for line in _expected(told(item))),
+        *(f"            {line}" for item in played.made for line in _expected(outline(item))),
         "        ],",
         f"        answer={played.again.answer!r},",
         f"        status={played.again.status.value!r},",

@@ -177,7 +177,7 @@ def make_test(
     The test runs offline, through the whole pipeline, under the rules and tools of --config if it is named.
     """
     from journeyman.app.replays import recording_of, today
-    from journeyman.replay.playing import play, told
+    from journeyman.replay.playing import outline, play
     from journeyman.replay.written import Redaction, written_test
 
     folder = (Path("tests") if Path("tests").is_dir() else Path()) if output is None else output.parent
@@ -200,7 +200,7 @@ def make_test(
         _write_new(output, text, update=update)
     replaced = screen.counted(len(redaction.replaced), "value")
     screen.note(f"the recording is {kept}; {replaced} in it replaced: look through it before you share it")
-    if [told(item) for item in made.recording.calls if item.record] != [told(item) for item in made.again.calls]:
+    if [outline(item) for item in made.recording.calls if item.record] != [outline(item) for item in made.again.calls]:
         screen.note("today's rules decide otherwise than when it was recorded; the test expects what holds today")
 
 

@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from journeyman.app import rendered
 from journeyman.app.desk import InvalidInputError, NotFoundError
-from journeyman.app.handles import Handle, News, follow
+from journeyman.app.handles import Handle, News, news_of
 from journeyman.app.operations.runs import artifact_parts
 from journeyman.app.operations.table import Id, Page, page_of
 from journeyman.core.data import iso_time
@@ -275,7 +275,7 @@ async def many_events(
     async def events() -> AsyncGenerator[bytes, None]:
         # At once, so that a client knows that it is connected.
         yield KEEPALIVE_COMMENT + b"".join(refused(run_id, error.code, error) for run_id, error in missing.items())
-        async with aclosing(follow(handles)) as batches:
+        async with aclosing(news_of(handles)) as batches:
             async for news in batches:
                 yield encode(news)
         yield DONE
