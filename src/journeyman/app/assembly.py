@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from inspect import isawaitable
@@ -20,18 +21,20 @@ from journeyman.agent.run import NO_LIMITS, Planner, Run, effective_limits
 from journeyman.agent.state import RunState
 from journeyman.agent.turn import ModelPlanner, NoModel
 from journeyman.app.finding import DefaultRanker, find_gap, is_served, tools_with_chances
+from journeyman.core.approvals import CURE
 from journeyman.core.calls import Caller
-from journeyman.core.data import FORMAT, LOG_FIELDS, Latest, canonical_json
+from journeyman.core.data import FORMAT, LOG_FIELDS, Latest, canonical_json, new_id, unchecked
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.events import Fact, RunForked, RunResumed, RunStarted, StepRestarted, StrategiesInjected, read_fact
 from journeyman.core.model_settings import AUTO, ModelSettings
 from journeyman.core.playbook import Advice, StrategySource
-from journeyman.core.policy import WRITE_ALL, Policy, Principal
+from journeyman.core.policy import WRITE_ALL, Policy, Principal, RiskLevel
 from journeyman.core.protocols import ApprovalGate, Clock, Journal, Listener, Model, SystemClock
-from journeyman.core.runs import Limits, Message, SessionHistory, TaskInput
+from journeyman.core.runs import Limits, Message, SessionHistory, TaskInput, Wanted, task_of
 from journeyman.core.specification import Environment
 from journeyman.core.storing import Fork, Origin, RunOrder, own_run_id
-from journeyman.execution.checks import LocalBreaker, LocalLimiter, ResultCache
+from journeyman.execution.approval import AskApprover, NoApprover
+from journeyman.execution.checks import LocalBreaker, LocalLimiter, ResultCache, base_risk
 from journeyman.execution.executor import Executor
 from journeyman.execution.invoke import Invoker
 from journeyman.execution.recorder import MemoryJournal, Recorder
@@ -41,6 +44,7 @@ from journeyman.telemetry.logs import LogListener
 from journeyman.tools.library import ToolLibrary
 
 if TYPE_CHECKING:
+    from journeyman.app.direct import RunOptions
     from journeyman.app.runner import Claims
     from journeyman.app.splits import Split
     from journeyman.app.trust import TrustGate
@@ -326,6 +330,93 @@ async def begin(
             logger.exception("the playbook failed; the run begins without it", extra={LOG_FIELDS: {"run_id": run.id}})
     if advice:
         await run.recorder.record(StrategiesInjected(advice=tuple(advice)))
+
+
+# --- runs that live and die with their caller
+
+
+@asynccontextmanager
+async def prepared(
+    agent: Agent, wanted: Wanted, options: RunOptions, *, listener: Listener | None, last: bool
+) -> AsyncIterator[Run]:
+    """A run with its first facts recorded. A model that was made for this run alone is closed in the end.
+
+    ``last`` says that the event loop ends with this run: then any model lets go of what is bound to it.
+    """
+    task = task_of(wanted)
+    library = options.get("library")
+    library = agent.own_library if library is None else library
+    playbook = options.get("playbook")
+    journal = MemoryJournal() if (given_journal := options.get("journal")) is None else given_journal
+    executor = in_process.of(library)
+    fields = {
+        "run_id": new_id("run"),
+        "agent": agent.snapshot,
+        "task": task,
+        "principal": options.get("principal") or task.principal,
+        "limits": options.get("limits") or NO_LIMITS,
+        "created_at": executor.clock.time(),
+    }
+    order = unchecked(RunOrder, fields)
+    gate: ApprovalGate = NoApprover()
+    if (approver := options.get("approver")) is not None:
+        gate = AskApprover(approver, clock=executor.clock, waited=lambda seconds: made.postpone(seconds))
+    given = agent.model_settings if (chosen := options.get("model")) is None else chosen
+    model: Model | None = None
+
+    def planner() -> Planner:
+        nonlocal model
+        if (planning := options.get("planner")) is not None:
+            return planning
+        if isinstance(given, str | ModelSettings):
+            model = shared_model(ModelSettings.of(given).over(agent.model_settings))
+        else:
+            model = ranking_tools(given)
+        return ModelPlanner(model)
+
+    await library.open()
+    try:
+        made = build(
+            order,
+            agent,
+            library,
+            executor=executor,
+            rules=Rules(policy=options.get("policy") or Policy()),
+            gate=gate,
+            journal=journal,
+            planner=planner,
+            listener=listener,
+            verify=options.get("verify"),
+            deps=options.get("deps"),
+        )
+        if approver is None:
+            _warn_of_denials(made)
+        await begin(made, order, playbook, history=tuple(options.get("history", ())))
+        yield made
+        if (feed := getattr(playbook, "feed", None)) is not None:
+            await _feed(feed, journal, made)
+    finally:
+        if model is not None and (last or (given is not model and not is_shared(model))):
+            await close_model(model)
+        await library.close()
+
+
+def _warn_of_denials(run: Run) -> None:
+    """Say at once which tools nobody can agree to, and what to do: their calls will be denied."""
+    own = [tool.specification for tool in run.agent.own_tools]
+    if denied := [item.name for item in own if base_risk(item, run.policy) is RiskLevel.IRREVERSIBLE]:
+        logger.warning("nobody can be asked in this run, so calls of %s will be denied: %s", ", ".join(denied), CURE)
+
+
+async def _feed(feed: Callable[[Any], Awaitable[None]], journal: Journal, run: Run) -> None:
+    from journeyman.learning.episodes import from_facts
+
+    try:
+        if run.state.status.ended and (episode := from_facts(await journal.read(run.id))) is not None:
+            await feed(episode)
+    except Exception:
+        # What a run came to does not depend on whether something was learned from it.
+        logger.exception("nothing was learned from a run", extra={LOG_FIELDS: {"run_id": run.id}})
 
 
 class AuditedJournal(MemoryJournal):

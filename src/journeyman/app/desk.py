@@ -338,12 +338,10 @@ class Desk:
 
     # --- approvals
 
-    async def approvals(
-        self, *, pending: bool = True, principal_id: str | None = None, **only: Any
-    ) -> Sequence[Approval]:
+    async def approvals(self, *, pending: bool = True, **only: Any) -> Sequence[Approval]:
         """The approvals the principal may see, oldest first: those that wait for a decision, or all."""
         await self.app.approvals.expire()
-        status, whose = ApprovalStatus.PENDING if pending else None, self.visible(DECIDE, only=principal_id)
+        status, whose = ApprovalStatus.PENDING if pending else None, self.visible(DECIDE)
         return await self._store.approvals.list(status=status, principal_id=whose, **only)
 
     async def approval(self, approval_id: str) -> Approval:

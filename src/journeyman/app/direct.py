@@ -5,8 +5,7 @@ Whoever imports these names pays for what a run needs when the first one begins.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 
 from journeyman.core.errors import ConfigurationError
@@ -15,13 +14,13 @@ if TYPE_CHECKING:
     import asyncio
 
     from journeyman.agent.agent import Agent, Verify
-    from journeyman.agent.run import Planner, Run
+    from journeyman.agent.run import Planner
     from journeyman.core.approvals import Approver
     from journeyman.core.events import Event
     from journeyman.core.model_settings import ModelSettings
     from journeyman.core.playbook import StrategySource
     from journeyman.core.policy import Policy, Principal
-    from journeyman.core.protocols import ApprovalGate, Journal, Listener, Model
+    from journeyman.core.protocols import Journal, Listener, Model
     from journeyman.core.runs import AgentResponse, Limits, Message, TaskInput, Wanted
     from journeyman.tools.library import ToolLibrary
 
@@ -183,121 +182,15 @@ async def _whole(
 
     from journeyman.agent.ending import response, typed
     from journeyman.agent.run import advance
+    from journeyman.app.assembly import prepared
 
-    async with _prepared(agent, task, options, listener=listener, last=last) as prepared:
-        await advance(prepared)
-    return prepared.state.response or typed(response(prepared.id, prepared.state), agent)
+    async with prepared(agent, task, options, listener=listener, last=last) as made:
+        await advance(made)
+    return made.state.response or typed(response(made.id, made.state), agent)
 
 
 def _for_output(agent: Agent, output: Any) -> Agent:
     return agent if output is None else agent.with_output(output)
-
-
-@asynccontextmanager
-async def _prepared(
-    agent: Agent, wanted: Wanted, options: RunOptions, *, listener: Listener | None, last: bool
-) -> AsyncIterator[Run]:
-    """A run with its first facts recorded. A model that was made for this run alone is closed in the end.
-
-    ``last`` says that the event loop ends with this run: then any model lets go of what is bound to it.
-    """
-    from journeyman.agent.run import NO_LIMITS
-    from journeyman.agent.turn import ModelPlanner
-    from journeyman.app import assembly
-    from journeyman.core.data import new_id, unchecked
-    from journeyman.core.model_settings import ModelSettings
-    from journeyman.core.policy import Policy
-    from journeyman.core.runs import task_of
-    from journeyman.core.storing import RunOrder
-    from journeyman.execution.approval import AskApprover, NoApprover
-    from journeyman.execution.recorder import MemoryJournal
-
-    task = task_of(wanted)
-    library = options.get("library")
-    library = agent.own_library if library is None else library
-    playbook = options.get("playbook")
-    journal = MemoryJournal() if (given_journal := options.get("journal")) is None else given_journal
-    executor = assembly.in_process.of(library)
-    fields = {
-        "run_id": new_id("run"),
-        "agent": agent.snapshot,
-        "task": task,
-        "principal": options.get("principal") or task.principal,
-        "limits": options.get("limits") or NO_LIMITS,
-        "created_at": executor.clock.time(),
-    }
-    order = unchecked(RunOrder, fields)
-    gate: ApprovalGate = NoApprover()
-    if (approver := options.get("approver")) is not None:
-        gate = AskApprover(approver, clock=executor.clock, waited=lambda seconds: prepared.postpone(seconds))
-    given = agent.model_settings if (chosen := options.get("model")) is None else chosen
-    model: Model | None = None
-
-    def planner() -> Planner:
-        nonlocal model
-        if (planning := options.get("planner")) is not None:
-            return planning
-        if isinstance(given, str | ModelSettings):
-            model = assembly.shared_model(ModelSettings.of(given).over(agent.model_settings))
-        else:
-            model = assembly.ranking_tools(given)
-        return ModelPlanner(model)
-
-    await library.open()
-    try:
-        prepared = assembly.build(
-            order,
-            agent,
-            library,
-            executor=executor,
-            rules=assembly.Rules(policy=options.get("policy") or Policy()),
-            gate=gate,
-            journal=journal,
-            planner=planner,
-            listener=listener,
-            verify=options.get("verify"),
-            deps=options.get("deps"),
-        )
-        if approver is None:
-            _warn_of_denials(prepared)
-        await assembly.begin(prepared, order, playbook, history=tuple(options.get("history", ())))
-        yield prepared
-        if (feed := getattr(playbook, "feed", None)) is not None:
-            await _feed(feed, journal, prepared)
-    finally:
-        if model is not None and (last or (given is not model and not assembly.is_shared(model))):
-            await assembly.close_model(model)
-        await library.close()
-
-
-def _warn_of_denials(run: Run) -> None:
-    """Say at once which tools nobody can agree to, and what to do: their calls will be denied."""
-    import logging
-
-    from journeyman.core.approvals import CURE
-    from journeyman.core.policy import RiskLevel
-    from journeyman.execution.checks import base_risk
-
-    own = [tool.specification for tool in run.agent.own_tools]
-    if denied := [item.name for item in own if base_risk(item, run.policy) is RiskLevel.IRREVERSIBLE]:
-        logging.getLogger("journeyman.app").warning(
-            "nobody can be asked in this run, so calls of %s will be denied: %s", ", ".join(denied), CURE
-        )
-
-
-async def _feed(feed: Callable[[Any], Awaitable[None]], journal: Journal, run: Run) -> None:
-    import logging
-
-    from journeyman.core.data import LOG_FIELDS
-    from journeyman.learning.episodes import from_facts
-
-    try:
-        if run.state.status.ended and (episode := from_facts(await journal.read(run.id))) is not None:
-            await feed(episode)
-    except Exception:
-        # What a run came to does not depend on whether something was learned from it.
-        logger = logging.getLogger("journeyman.app")
-        logger.exception("nothing was learned from a run", extra={LOG_FIELDS: {"run_id": run.id}})
 
 
 def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
