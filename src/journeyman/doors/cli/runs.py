@@ -347,16 +347,13 @@ async def _resume_all(app: Journeyman, given: RunOptions) -> ExitCode:
     rows: list[RunRow] = []
     while batch := await desk.runs(statuses=UNFINISHED, limit=500, offset=len(rows)):
         rows += batch
-    free: list[RunRow] = []
-    for row in rows:
-        if (holder := desk.holder(row)) is None:
-            free.append(row)
-        else:
-            screen.show(console, f"{row.id}: {holder} works on it; left alone", indent=2)
     # Runs of one session go one after another, whatever else goes on beside them.
     chains: dict[str, list[RunRow]] = {}
-    for row in sorted(free, key=lambda row: (row.turn or 0, row.created_at, row.id)):
-        chains.setdefault(row.session_id or row.id, []).append(row)
+    for row in sorted(rows, key=lambda row: (row.turn or 0, row.created_at, row.id)):
+        if (holder := desk.holder(row)) is None:
+            chains.setdefault(row.session_id or row.id, []).append(row)
+        else:
+            screen.show(console, f"{row.id}: {holder} works on it; left alone", indent=2)
     ends = await asyncio.gather(*(_resume_chain(app, chain, console, yes=given.yes) for chain in chains.values()))
     ended = [end for chain in ends for end in chain]
     if given.as_json:

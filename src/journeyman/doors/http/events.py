@@ -7,6 +7,7 @@ nothing twice. Signals have no id. The end is ``data: [DONE]``. Results that are
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Annotated, Any
@@ -207,6 +208,7 @@ async def read_artifact(run_id: Id, artifact_id: Id, desk: DeskDep) -> Streaming
 MOST_RUNS = 50
 """On one connection."""
 LONGEST_NUMBER = 9
+_NUMBER = re.compile(rf"[0-9]{{1,{LONGEST_NUMBER}}}")
 
 
 @router.get(
@@ -239,7 +241,7 @@ async def many_events(
         Header(
             alias="Last-Event-ID",
             max_length=MOST_RUNS * (LONGEST_NUMBER + 1),
-            json_schema_extra={"pattern": rf"^([0-9]{{1,{LONGEST_NUMBER}}}(\.[0-9]{{1,{LONGEST_NUMBER}}})*)?$"},
+            json_schema_extra={"pattern": rf"^({_NUMBER.pattern}(\.{_NUMBER.pattern})*)?$"},
             description="The id of the last event that you have, for the same runs in the same order.",
         ),
     ] = None,
@@ -247,7 +249,7 @@ async def many_events(
     order, position, missing, more = list[str](), dict[str, int](), dict[str, NotFoundError](), False
     for item, have in zip(run, _numbers(last, len(run)), strict=True):
         name, colon, number = item.rpartition(":")
-        name, after = (name, int(number)) if colon and _is_number(number) else (item, 0)
+        name, after = (name, int(number)) if colon and _NUMBER.fullmatch(number) else (item, 0)
         try:
             row = await desk.run(name)
             name, after = row.id, max(after, have)
@@ -284,15 +286,9 @@ async def many_events(
 
 
 def _numbers(header: str | None, count: int) -> list[int]:
-    if not header:
-        return [0] * count
-    numbers = header.split(".")
-    if len(numbers) != count or not all(map(_is_number, numbers)):
+    numbers = header.split(".") if header else ["0"] * count
+    if len(numbers) != count or not all(map(_NUMBER.fullmatch, numbers)):
         raise InvalidInputError(
             "VALIDATION_ERROR", "Last-Event-ID", f"it is the id of an event of a stream of these {count} runs"
         )
     return list(map(int, numbers))
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER

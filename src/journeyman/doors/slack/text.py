@@ -151,7 +151,8 @@ def parts(text: str, *, limit: int = LONGEST_PART) -> list[str]:
     Code that must be cut is closed, and opened again in the next part.
     """
     made: list[str] = []
-    for unit in _units(text):
+    for unit in _UNIT.findall(text):
+        unit = unit if unit.startswith(f"{FENCE}\n") else unit.removesuffix("\n")
         if made and len(made[-1]) + 2 + len(unit) <= limit:
             made[-1] += f"\n\n{unit}"
         else:
@@ -159,27 +160,8 @@ def parts(text: str, *, limit: int = LONGEST_PART) -> list[str]:
     return made
 
 
-def _units(text: str) -> Iterator[str]:
-    """Paragraphs, and code as a whole."""
-    held: list[str] = []
-    in_code = False
-    for line in text.split("\n"):
-        fence = line == FENCE
-        if fence and not in_code and held:
-            yield "\n".join(held)
-            held = []
-        if not line.strip() and not in_code:
-            if held:
-                yield "\n".join(held)
-            held = []
-            continue
-        held.append(line)
-        if fence and in_code:
-            yield "\n".join(held)
-            held = []
-        in_code = in_code != fence
-    if held:
-        yield "\n".join(held)
+_UNIT = re.compile(rf"^{FENCE}$(?s:.*?)(?:^{FENCE}$|\Z)|(?:^(?!{FENCE}$).*\S.*$\n?)+", re.MULTILINE)
+"""Code as a whole, or a paragraph."""
 
 
 def _cut(unit: str, limit: int) -> list[str]:
