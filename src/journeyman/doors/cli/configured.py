@@ -96,7 +96,8 @@ def add_option(command: Any) -> None:
 
 def _take_file(context: typer.Context, value: Path | None) -> None:
     _Chosen.path = value
-    words = _words(context)
+    # Without the program's name, which depends on how it was started.
+    words = context.command_path.removeprefix(context.find_root().info_name or "").strip()
     if context.resilient_parsing or words.partition(" ")[0] in WITHOUT:
         return
     if (loaded := file_settings()) is not None:
@@ -105,15 +106,6 @@ def _take_file(context: typer.Context, value: Path | None) -> None:
         confirm_file(loaded, named=not is_found())
         defaults = _defaults(loaded, words)
         context.default_map = {**(context.default_map or {}), **defaults}
-
-
-def _words(context: typer.Context) -> str:
-    """The command without the program's name, which depends on how it was started."""
-    names, step = [], context
-    while step.parent is not None:
-        names.append(str(step.info_name))
-        step = step.parent  # type: ignore[assignment]  # a context of click's own
-    return " ".join(reversed(names))
 
 
 _Config = Annotated[

@@ -96,16 +96,13 @@ def mrkdwn(markdown: str, people: Mapping[str, str] | None = None) -> str:
 
 
 def _table(rows: list[str]) -> Iterator[str]:
-    cells = [[cell.replace("\\|", "|").strip() for cell in _marked.cell.split(_row(row))] for row in rows]
+    cells = [
+        [cell.replace("\\|", "|").strip() for cell in _marked.cell.split(_marked.edges.sub("", row))] for row in rows
+    ]
     widths = [max(_width(row[n]) if n < len(row) else 0 for row in cells) for n in range(max(map(len, cells)))]
     for row in cells:
         padded = (cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=False))
         yield _boxed("  ".join(padded).rstrip())
-
-
-def _row(line: str) -> str:
-    line = line.strip().removeprefix("|")
-    return line[:-1] if line.endswith("|") and not line.endswith("\\|") else line
 
 
 def _width(text: str) -> int:
