@@ -13,6 +13,7 @@ from typing import Any
 from journeyman.core.data import with_texts
 
 PASTED = "mcpServers"
+LONGEST_NAME = 32
 _VARIABLE = re.compile(r"\$\{(?:env|input):([^{}]+)\}")
 _EDITOR = re.compile(r"\$\{(?:workspaceFolder|userHome|pathSeparator|/)\}")
 _THEIRS = ("args", "type", "transport", "disabled", "serverUrl", "autoApprove", "alwaysAllow", "envFile", "gallery")
@@ -38,7 +39,10 @@ def servers_in(document: Any, workspace: str = "${workspaceFolder}") -> dict[str
             place = place.get(step) if isinstance(place, Mapping) else None
         if isinstance(place, Mapping) and isinstance(servers := place.get(name), Mapping):
             named = partial(_EDITOR.sub, lambda found: meant[found[0]])
-            return {str(server): with_texts(entry_of(item), named) for server, item in servers.items()}
+            called = {
+                re.sub(r"[^A-Za-z0-9_-]+", "_", str(server))[:LONGEST_NAME]: item for server, item in servers.items()
+            }
+            return {name: with_texts(entry_of(item), named) for name, item in called.items()}
     return {}
 
 

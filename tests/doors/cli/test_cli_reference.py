@@ -84,6 +84,20 @@ def test_help_loads_no_command_and_nothing_to_make_it_with(words: str) -> None:
     assert not {"pydantic", "rich", "typer"} & set(modules)
 
 
+@pytest.mark.parametrize("words", ["--help", "no-such-command --help"])
+def test_a_reader_who_has_read_enough_sees_no_traceback(words: str) -> None:
+    """As in ``journeyman --help | head -1``."""
+    reads, writes = os.pipe()
+    os.close(reads)
+    line = [sys.executable, "-c", "from journeyman.doors.cli import main; main()", *words.split()]
+    with os.fdopen(writes, "w") as closed:
+        done = subprocess.run(
+            line, stdout=closed, stderr=subprocess.PIPE, env={**os.environ, "COLUMNS": "100"}, text=True
+        )
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+
+
 def test_help_in_a_narrow_terminal_is_made_to_fit(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     shown = cli("runs", "list", "--help").out

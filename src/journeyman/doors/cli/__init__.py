@@ -14,6 +14,7 @@ a command those of runs), ``loading`` (stores, and what is named there), ``scree
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -56,6 +57,7 @@ def main() -> None:
         complete(sys.argv[1:])
         sys.exit()
     if (text := _kept_help(sys.argv[1:])) is not None:
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # whoever has read enough ends it, as with any other program
         print(text)
         sys.exit()
     if any(name.startswith("OTEL_EXPORTER_OTLP_") for name in os.environ):
