@@ -80,12 +80,14 @@ function App() {
 /** An edit of the configuration file that was refused, or that waits for a restart. */
 function ConfigurationNotice() {
   const { data } = useApi<ConfigurationState>("/api/v1/configuration", 30_000);
-  if (!data || (data.current && !data.restart_needed.length)) return null;
+  if (!data || (data.current && !data.restart_needed.length && !data.problems.length)) return null;
   return (
     <div class="away" role="status">
-      {data.current
+      {data.current ? null : <p>The configuration was edited and cannot be used. What it said before still holds.</p>}
+      {data.current && data.restart_needed.length
         ? <p>The configuration was edited; the service must be restarted for: {data.restart_needed.join(", ")}.</p>
-        : <p>The configuration was edited and cannot be used. What it said before still holds.</p>}
+        : null}
+      {data.current && data.problems.length ? <p>Some tools are missing; the others work.</p> : null}
       {data.problems.length ? <pre>{data.problems.join("\n")}</pre> : null}
     </div>
   );

@@ -118,6 +118,15 @@ def test_an_import_reports_the_broken_server_keeps_secrets_apart_and_takes_the_o
     assert "whole.order_now" not in settings.tools
 
 
+def test_every_command_says_which_server_is_away_and_has_the_other_tools(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "journeyman.yaml").write_text("version: 1\ntoolkits: [hello]\nmcp:\n  gone: {command: [/no/such]}\n")
+    cli("trust", "journeyman.yaml")
+    ended = cli("tools", "list")
+    assert (ended.code, "sayHello" in ended.out) == (0, True)
+    assert ended.err.count("journeyman: a source of tools cannot be opened: gone\n") == 1
+    assert "journeyman config check" in ended.err
+
+
 @pytest.mark.parametrize(
     ("name", "description", "more", "reads"),
     [

@@ -55,6 +55,19 @@ async def test_an_edit_of_the_configuration_that_was_refused_is_told(tmp_path: P
         assert await state("u") == {**told, "file": None, "problems": []}
 
 
+async def test_a_server_that_is_away_makes_the_file_no_worse(tmp_path: Path) -> None:
+    file = tmp_path / "journeyman.yaml"
+    store = f"sqlite:///{tmp_path / 'store.db'}"
+    file.write_text(f"version: 1\nstore: {store}\ntoolkits: [hello]\nmcp:\n  gone: {{command: [/no/such/thing]}}\n")
+    async with (
+        served(tmp_path, configuration=Configuration(file, watched=False)) as server,
+        server.client() as client,
+    ):
+        told = (await client.get("/api/v1/configuration")).json()
+        assert told["current"] is True
+        assert "5:10: mcp.gone.command: cannot be opened: the MCP server 'gone'" in told["problems"][0]
+
+
 async def test_a_store_that_is_away_is_said_so_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "READY_SECONDS", 0.2)
     async with served(tmp_path) as server, server.client() as client:

@@ -46,7 +46,9 @@ class ConfigurationState(BaseModel):
     environment: str | None = Field(examples=["production"])
     digest: str | None = Field(description="Of the text that holds.")
     file: str | None = Field(description=f"With the permission '{READ_CONFIGURATION}', as the rest.")
-    problems: list[str] = Field(description="What is wrong with the edit, with line, column and key.")
+    problems: list[str] = Field(
+        description="What is wrong with the edit, or with a server that it names, with line, column and key."
+    )
     restart_needed: list[str] = Field(description="Sections that were edited and hold from the next start on.")
 
 
@@ -79,7 +81,7 @@ async def configuration(desk: Desk) -> ConfigurationState:
     hidden: dict[str, Any] = {"file": None, "problems": [], "restart_needed": []}
     followed = desk.app.configuration
     status = {**hidden, "environment": None, "digest": None} if followed is None else followed.status()
-    current = not status["problems"]
+    current = followed is None or not followed.problems  # a server that is away makes the file no worse
     if not desk.principal.may(READ_CONFIGURATION):
         status |= hidden
     return ConfigurationState(current=current, **status)

@@ -6,6 +6,7 @@ are looked up anyway.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.main import get_command
 
+from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import ConfigurationError
 from journeyman.doors.cli.options import WrongUsageError
 from journeyman.doors.cli.printed import printing_to_stderr
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from journeyman.settings.reading import Loaded
     from journeyman.settings.schema import Settings
 
+SOURCES = logging.getLogger("journeyman.tools")
 CONFIG_VARIABLE = "JOURNEYMAN_CONFIG"
 WITHOUT = frozenset({"config", "demo", "doctor", "init", "trust"})
 """Commands that no file changes, or that look at it themselves."""
@@ -171,6 +174,16 @@ def naming(words: str = "{}", *key: str) -> Iterator[None]:
         raise WrongUsageError(words.format(error) if loaded is None else str(loaded.problem(key, str(error)))) from None
 
 
+class _ToldOfSources(logging.Handler):
+    """Whoever runs a command is told that tools are missing: for most the log is off. What a server said stays out."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        from journeyman.doors.cli import screen
+
+        source = getattr(record, LOG_FIELDS, {}).get("source", "")
+        screen.note(f"{record.getMessage()}: {source}", "the others serve; 'journeyman config check' says more")
+
+
 def configuration(database: SqlStore | None = None) -> Configuration | None:
     """The file at work, with the tools it names; None where there is none. The first to ask says with which store."""
     path = chosen_file()
@@ -184,6 +197,8 @@ def configuration(database: SqlStore | None = None) -> Configuration | None:
             _Chosen.configuration = Configuration(
                 path, data=data, database=database, gate=unconfirmed, confirmed_by=trust_command(path)
             )
+        if not any(isinstance(item, _ToldOfSources) for item in SOURCES.handlers):
+            SOURCES.addHandler(_ToldOfSources())
     return _Chosen.configuration
 
 
