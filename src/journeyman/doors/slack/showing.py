@@ -38,7 +38,6 @@ LONGEST_SLEEP = 60.0
 RECENT_SECONDS = 24 * 3_600.0
 """How long ago a run may have begun that an earlier process has not answered."""
 MOST_RECENT = 2_000
-PAGE = 50
 OVERLAP_SECONDS = 30.0
 """How far back each look goes besides: clocks differ, and what was stored first may be seen last."""
 MOST_UNFINISHED = 1_000
@@ -148,23 +147,14 @@ class Showing:
         """Show runs that others have taken, or that an earlier process has not answered."""
         now = self._app.clock.time()
         unfinished = await self._desk.runs(statuses=UNFINISHED, limit=MOST_UNFINISHED)
-        ended = [row for row in await self._begun_since(self._looked - OVERLAP_SECONDS) if row.status.ended]
+        latest = await self._desk.runs(since=self._looked - OVERLAP_SECONDS, limit=MOST_RECENT)
+        ended = [row for row in latest if row.status.ended]
         for row in filter(self._is_new, ended):
             if await self._desk.requests.find(_answer_key(row.id)) is not None:
                 self._answered[row.id] = None
         for row in filter(self._is_new, (*unfinished, *ended)):
             await self.follow(row.id, again=True)
         self._looked = now
-
-    async def _begun_since(self, since: float) -> list[RunRow]:
-        """The latest runs, at least those that have begun since then."""
-        rows: list[RunRow] = []
-        while len(rows) < MOST_RECENT:
-            page = await self._desk.runs(limit=PAGE, offset=len(rows))
-            rows += page
-            if len(page) < PAGE or page[-1].created_at < since:
-                break
-        return [row for row in rows if row.created_at >= since]
 
     def _is_new(self, row: RunRow) -> bool:
         ours = (row.principal_id or "").startswith(f"{DOOR}:")
