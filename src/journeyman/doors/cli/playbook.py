@@ -224,8 +224,8 @@ def import_from(
     screen.say(f"read {screen.counted(count, 'bullet')}")
 
 
-def _settling(verb: str, state: Literal["active", "quarantined", "retired"], text: str) -> None:
-    def settle(
+def _state_command(verb: str, state: Literal["active", "quarantined", "retired"], text: str) -> None:
+    def change(
         key: Key,
         reason: Annotated[str, typer.Option(help="Why; it is kept in the history.")] = "",
         domain: AnyDomain = None,
@@ -240,10 +240,10 @@ def _settling(verb: str, state: Literal["active", "quarantined", "retired"], tex
         at_desk(store, work, by=by)
         screen.say(f"{key} is {state}")
 
-    settle.__doc__ = text
-    playbook.command(verb)(settle)
+    change.__doc__ = text
+    playbook.command(verb)(change)
 
 
-_settling("activate", "active", "Offer a strategy to runs, on your word.")
-_settling("quarantine", "quarantined", "Offer a strategy to no run until somebody activates it.")
-_settling("retire", "retired", "Give a strategy up for good.")
+_state_command("activate", "active", "Offer a strategy to runs, on your word.")
+_state_command("quarantine", "quarantined", "Offer a strategy to no run until somebody activates it.")
+_state_command("retire", "retired", "Give a strategy up for good.")
