@@ -250,6 +250,16 @@ def test_tools_of_a_librarys_own_servers_are_listed_and_looked_through(cli: Cli,
     }
 
 
+def test_an_api_whose_reads_are_all_declared_is_added_with_accept_reads(cli: Cli, tmp_path: Path) -> None:
+    said = {"get": {"operationId": "listPets", "responses": {}}, "post": {"operationId": "createPet", "responses": {}}}
+    document = {"openapi": "3.1.0", "info": {"title": "Pets"}, "paths": {"/pets": said}}
+    (tmp_path / "pets.json").write_text(json.dumps(document))
+    added = cli("openapi", "add", "pets", "pets.json", "--base-url", "https://pets.example", "--accept-reads", "--yes")
+    assert (added.code, added.err) == (0, "")
+    assert "tools" not in (tmp_path / "journeyman.yaml").read_text()
+    assert "pets.create_pet" in cli("tools", "list").out
+
+
 def test_an_api_is_added_with_where_it_is_called_and_its_changes_are_asked_about(cli: Cli, tmp_path: Path) -> None:
     document: dict[str, Any] = {
         "openapi": "3.1.0",

@@ -254,7 +254,7 @@ def _take_in(name: str, entry: dict[str, Any], *, accept_reads: bool, yes: bool,
         )
     new = not path.exists()
     write_entries(path, section, {name: entry})
-    if accept_reads:
+    if accept_reads and reads:
         accepted = [item for item, _ in report.tools if item.name in reads]
         write_entries(path, "tools", {item.name: {"read_only": True, "digest": tool_digest(item)} for item in accepted})
     before = [] if loaded is None else names_in(loaded)
