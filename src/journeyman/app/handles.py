@@ -113,7 +113,7 @@ class Watch(asyncio.Event):
         if event.seq is not None:
             self._lossy = False
             self._after = None if self._after is None else event.seq
-            if isinstance(event, RunFinished | RunFailed):
+            if type(event) is RunFinished or type(event) is RunFailed:
                 self.response = event.response
         elif self._after is None:
             return
@@ -188,14 +188,14 @@ class UnderWay:
                 self._unsent, self._batches = [], 0
         elif len(self._unsent) < MOST_KEPT:
             self._unsent.append(event)
-        if isinstance(event, TextDelta):
+        if type(event) is TextDelta:
             self._text.append(event)
-        elif isinstance(event, CallProgress):
+        elif type(event) is CallProgress:
             self._progress[event.call_id] = event
         else:
             if self._text:  # it is a fact now, or is begun anew
                 self._text.clear()
-            if self._progress and isinstance(event, CallFinished):
+            if self._progress and type(event) is CallFinished:
                 self._progress.pop(event.record.call_id, None)
 
     def missed(self) -> tuple[int, list[Event]]:

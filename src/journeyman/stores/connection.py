@@ -14,6 +14,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 from urllib.parse import quote
@@ -97,11 +98,7 @@ class Connection:
 
         Where there is one with the same ``key``, that one stays, but for the columns that are ``replaced``.
         """
-        sql = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks(tuple(row))})"
-        if key:
-            changes = ", ".join(f"{name} = excluded.{name}" for name in replaced)
-            sql += f" ON CONFLICT ({key}) DO {f'UPDATE SET {changes}' if changes else 'NOTHING'}"
-        return self.execute(sql, *row.values())
+        return self.execute(_put_sql(table, tuple(row), key, tuple(replaced)), *row.values())
 
     def _own(self, sql: str) -> str:
         return sql.replace("@now", self.clock).replace("@each", self.each) if "@" in sql else sql
@@ -195,6 +192,15 @@ def marks(values: Sequence[Any]) -> str:
     return ", ".join("?" * len(values))
 
 
+@lru_cache
+def _put_sql(table: str, names: Sequence[str], key: str, replaced: Sequence[str]) -> str:
+    sql = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks(names)})"
+    if key:
+        changes = ", ".join(f"{name} = excluded.{name}" for name in replaced)
+        sql += f" ON CONFLICT ({key}) DO {f'UPDATE SET {changes}' if changes else 'NOTHING'}"
+    return sql
+
+
 def where(*tests: Test | None) -> tuple[str, list[Any]]:
     """A WHERE clause and its values from tests as ``equals`` and ``belongs_to`` give them; None tests nothing."""
     given = [test for test in tests if test is not None]
@@ -238,7 +244,8 @@ def each_word(column: str, text: str) -> list[Test]:
 def json_text(data: BaseModel) -> str:
     """Data as JSON text that every database takes, with the version of its format. ``Entity.stored`` reads it."""
     try:
-        text = data.model_dump_json()
+        # What ``model_dump_json`` calls: to pass it its fifteen defaults takes as long as a small fact.
+        text = data.__pydantic_serializer__.to_json(data).decode()
     except PydanticSerializationError:
         # Models write halves of characters, for which UTF-8 has no place.
         text = json.dumps(data.model_dump(mode="json"), ensure_ascii=False, separators=(",", ":"))

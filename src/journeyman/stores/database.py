@@ -335,7 +335,7 @@ def writes(*, sync: bool) -> Callable[[Work[AggregateT, P, T]], Method[Aggregate
 # --- the writing thread
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Job:
     """One piece of work and who waits for it."""
 
