@@ -223,10 +223,6 @@ def build(
         offer.begin(missing="skip" if seq and tools == "bind" else "refuse", descriptions=not seq)
     limits = effective_limits(order.limits, order.task, agent, rules.limits)
     listeners, spans = _listeners(order, agent, library, policy, state, listener)
-    if spans is not None and shared is not None:
-        from journeyman.telemetry.spans import TracedJournal
-
-        journal = TracedJournal(journal, "postgresql" if shared.store.shared_limits else "sqlite")
     recorder = Recorder(
         order.run_id,
         journal,

@@ -239,13 +239,14 @@ class Database:
         Whoever stops waiting does not undo it.
         ``work`` may run more than once, each time in a transaction in which nothing of the time before remains.
         """
-        with self._observed("write"):
+        with self.observed("write"):
             self._submit_pending()
             future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
             self.submit(work, sync=sync, done=partial(settle_future, future))
             return await future
 
-    def _observed(self, operation: str) -> AbstractContextManager[None]:
+    def observed(self, operation: str) -> AbstractContextManager[None]:
+        """Around an operation that is waited for."""
         if Database.observe is None:
             return _UNOBSERVED
         return Database.observe("postgresql" if self._driver.shared else "sqlite", operation)
@@ -283,7 +284,7 @@ class Database:
 
     async def read(self, work: Callable[[Connection], T]) -> T:
         """Run ``work`` on one state of the database, in which everything written here before is to be seen."""
-        with self._observed("read"):
+        with self.observed("read"):
             self._submit_pending()
             if self._submitted:
                 await asyncio.wait(set(self._submitted))

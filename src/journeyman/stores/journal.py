@@ -226,7 +226,8 @@ class SqlJournal:
             self._database.soon(self.submit_pending)
             return
         try:
-            await self._write(entries, sync=sync)
+            with self._database.observed("append"):
+                await self._write(entries, sync=sync)
         except _GapError as gap:
             if self._failing:
                 raise StoreError(f"run {run_id!r}: facts before {min(entries)} could not be written yet") from gap

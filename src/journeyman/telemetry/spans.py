@@ -7,7 +7,7 @@ processes do are its descendants. A call's span is current while its tool runs, 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -20,8 +20,6 @@ from pydantic_core import to_json
 from journeyman.core import events
 from journeyman.core.approvals import Approval
 from journeyman.core.calls import ToolCallRecord
-from journeyman.core.events import Fact
-from journeyman.core.protocols import Journal
 from journeyman.sensitive.tokens import redacted, redacted_value
 from journeyman.telemetry import names
 from journeyman.telemetry.metrics import provider_of
@@ -202,21 +200,6 @@ class SpanListener:
             _mark_failed(self._run, error)
         self._run.end(_nanoseconds(now))
         self._run = None
-
-
-class TracedJournal:
-    """A journal whose writes have spans, below whatever is current."""
-
-    def __init__(self, journal: Journal, system: str) -> None:
-        self._journal = journal
-        self._system = system
-
-    async def append(self, run_id: str, facts: Sequence[Fact], *, sync: bool = False) -> None:
-        with store_span(self._system, "append"):
-            await self._journal.append(run_id, facts, sync=sync)
-
-    async def read(self, run_id: str, *, after: int = 0) -> Sequence[Fact]:
-        return await self._journal.read(run_id, after=after)
 
 
 @contextmanager
