@@ -391,6 +391,7 @@ class Journeyman:
         self._check_open()
         handles = [await self.handle(run_id) for run_id in run_ids]
         if run_ids:
+            self._shared.must_be_confirmed()
             await self.runner.resume(run_ids)
             return handles
         # All at once: pages of a list that changes meanwhile would leave some out.
@@ -454,7 +455,6 @@ class Journeyman:
         from journeyman.app.replays import fork
 
         self._check_open()
-        self._shared.must_be_confirmed()
         return self._handle(await fork(self, run_id, at=at, **options))
 
     async def diff(self, a: str, b: str) -> RunDiff:

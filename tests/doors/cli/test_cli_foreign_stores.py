@@ -120,6 +120,28 @@ def test_no_service_goes_on_with_runs_of_a_foreign_store(serve: Serve, tmp_path:
         assert (server.requests, row.last_seq, row.epoch) == ([], 0, 0)
 
 
+def test_a_service_over_a_foreign_store_is_asked_in_vain_to_go_on_with_it(serve: Serve, tmp_path: Path) -> None:
+    with serve(say("Thank you.")) as server:
+        plant(tmp_path, server.url)
+        with started("serve", "--port", "0", folder=tmp_path) as process:
+            assert process.stderr is not None
+            told = ""
+            while (found := re.search(r"(http://127\.0\.0\.1:\d+)(?s:.*)the token is (\S+)\n", told)) is None:
+                told += process.stderr.readline()
+            headers = {"Authorization": f"Bearer {found[2]}"}
+            for path, body in (
+                ("runs/run_evil/resume", None),
+                ("runs/run_evil/fork", {"at": 1, "say": "More."}),
+                ("chat", {"message": "Hi"}),
+                ("tools/create_task/call", {"arguments": {"title": "Rest"}}),
+            ):
+                answer = httpx.post(f"{found[1]}/api/v1/{path}", json=body, headers=headers, timeout=WAIT_SECONDS)
+                assert answer.status_code in (400, 409, 422), path
+                assert TRUST in answer.json()["error"]
+        row = planted(tmp_path)
+        assert (server.requests, row.last_seq, row.epoch) == ([], 0, 0)
+
+
 def test_a_confirmed_store_still_names_no_address_for_its_user(cli: Cli, serve: Serve, tmp_path: Path) -> None:
     with serve(say("Thank you."), say("Thank you.")) as server:
         plant(tmp_path, server.url)
