@@ -12,7 +12,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from journeyman.core.data import Entity, Moment, digest, not_blank, reads_stored
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.specification import ToolSpecification
-from journeyman.core.words import packaged_json, stem, words
+from journeyman.core.words import WordLists, packaged_json, stem, words
 
 
 class IntentType(Entity):
@@ -124,10 +124,7 @@ class UserIntent(Entity):
 NEAREST = 5
 """How many of the tools that were looked at a person is told."""
 KEY_CHARS = 12
-_WORDS_THAT_SAY_LITTLE = """
-    get retrieve fetch show find give list tell display look up see check view read the a an my our your of me for
-"""
-_SAYS_LITTLE = frozenset(map(stem, _WORDS_THAT_SAY_LITTLE.split()))
+_listed = WordLists("journeyman.core", "gaps.txt")
 
 
 class ToolGapReport(Entity):
@@ -161,7 +158,7 @@ def gap_key(missing: str) -> str:
     True
     """
     stems = {stem(word) for word in words(missing)}
-    return digest(" ".join(sorted(stems - _SAYS_LITTLE) or sorted(stems)))[:KEY_CHARS]
+    return digest(" ".join(sorted(stems - set(map(stem, _listed.says_little))) or sorted(stems)))[:KEY_CHARS]
 
 
 class GapRow(Entity):

@@ -384,10 +384,7 @@ class AgentResponse(Derived, Generic[OutputT]):
         changes: dict[str, Any] = {"labels": tuple(sorted(labels, key=lambda label: label.source.rank))}
         if best is not None:
             changes |= {"outcome": "achieved" if best.value == "good" else "not", "outcome_source": best.source}
-        copied = self.model_copy(update=changes)
-        if _PLAIN in self.__dict__:
-            copied.__dict__[_PLAIN] = self.plain_output
-        return copied
+        return self.model_copy(update=changes)
 
     @property
     def label(self) -> Label | None:

@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 from journeyman.core.errors import JourneymanError
+from journeyman.gram.signature.reading import no_constant
 
 Identifier: TypeAlias = str | int
 
@@ -326,10 +327,6 @@ def _json(value: Any) -> str:
 
 def _read_json(text: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        return json.loads(text, parse_constant=no_constant)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"a json`…` string that cannot be read: {error}") from error
-
-
-def _no_constant(text: str) -> Any:
-    raise ValueError(f"{text} is not JSON")

@@ -175,7 +175,8 @@ class _Tracer:
                 for key, item in value.items()
             }
         if isinstance(value, list | tuple):
-            return [self._replaced(item, _singular(name), argument, taken) for item in value[:MOST_ALIKE]]
+            singular = name[:-1] if name.endswith("s") and len(name) > 3 else name
+            return [self._replaced(item, singular, argument, taken) for item in value[:MOST_ALIKE]]
         if value is None or isinstance(value, bool) or not (text := written(value)).strip():
             return value
         source = self._source(value, text, argument)
@@ -207,7 +208,7 @@ class _Tracer:
             return abs(value) < 100
         if shapes.constant.fullmatch(value) is None or self.names.known(value) is not None:
             return False
-        return len(text) < SHORT or text not in _squeezed(self.request.text)
+        return len(text) < SHORT or text not in "".join(filter(str.isalnum, self.request.text.casefold()))
 
     def _in_result(self, value: str | int | float, text: str, argument: str) -> ResultField | None:
         common = len(str(value)) < SHORT or shapes.constant.fullmatch(text)
@@ -246,10 +247,6 @@ def _place(result: Utterance, path: Sequence[str], value: Any, given: Set[str]) 
         return "each"
     held = [at for at, row in enumerate(rows[: ledger.MOST_LEAVES]) if wanted in map(written, values_at(row, path))]
     return {0: "first", len(rows) - 1: "last"}.get(held[0], "other") if len(held) == 1 else "other"
-
-
-def _squeezed(text: str) -> str:
-    return "".join(letter for letter in text.casefold() if letter.isalnum())
 
 
 def _filled(text: str, names: _Names) -> str:
@@ -304,7 +301,3 @@ def _shape(text: str) -> str:
     if not shapes.dated.fullmatch(text):
         return ""
     return f" like {''.join('0' if character.isdigit() else character for character in text)}"
-
-
-def _singular(name: str) -> str:
-    return name[:-1] if name.endswith("s") and len(name) > 3 else name

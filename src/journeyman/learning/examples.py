@@ -24,7 +24,9 @@ from journeyman.provenance.ledger import leaves, written
 from journeyman.retrieval.search import terms
 from journeyman.sensitive.tokens import redacted
 
-_MAKES, _ALTERS, _TAKES_BACK = (frozenset(map(stem, kind)) for kind in (listed.makes, listed.alters, listed.takes_back))
+_KINDS = [frozenset(map(stem, kind)) for kind in (listed.takes_back, listed.makes, listed.alters)]
+"""Verbs by which tools' names begin, of the same kind each."""
+_TAKES_BACK, _MAKES, _ALTERS = _KINDS
 MOST_EXAMPLES = 12
 """Of one strategy: so many runs are shown."""
 MOST_TRIES = 20
@@ -423,7 +425,7 @@ def asks_for(shown: Demonstration, request: str, tools: Iterable[str], said: Seq
     if (spoken & (listed.otherwise | listed.conditions)) - own_words or not asked:
         return False
     made = [terms(shown.calls[at].tool_name) for at in changing]
-    kinds = [_kind_of(name) for name in made]
+    kinds = [next((kind for kind in _KINDS if kind.intersection(name[:1])), frozenset[str]()) for name in made]
     otherwise = frozenset[str]() if _TAKES_BACK in kinds else _TAKES_BACK | (_ALTERS if _MAKES in kinds else set())
     if asked & otherwise - set().union(*map(terms, own_words)):
         return False
@@ -443,11 +445,6 @@ def asks_for(shown: Demonstration, request: str, tools: Iterable[str], said: Seq
         asked.issuperset(name[1:]) and asked & (kind | set(name[:1])) for name, kind in zip(made, kinds, strict=True)
     ]
     return all(said_so) or bool(chosen and evidence)
-
-
-def _kind_of(name: Sequence[str]) -> frozenset[str]:
-    """The verbs of the same kind as the first word of a tool's name."""
-    return next((kind for kind in (_TAKES_BACK, _MAKES, _ALTERS) if kind.intersection(name[:1])), frozenset())
 
 
 def _is_question(sentence: str) -> bool:

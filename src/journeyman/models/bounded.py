@@ -139,7 +139,9 @@ def _bound_httpx(client: Any, stream_class: type[Any]) -> None:
 
         def __init__(self, packed: Any, encoding: str, counter: _Counter) -> None:
             self._packed = packed
-            self._slices: Callable[[bytes], Iterable[bytes]] = unpacker(encoding) if encoding else _whole
+            self._slices: Callable[[bytes], Iterable[bytes]] = (
+                unpacker(encoding) if encoding else lambda piece: (piece,)
+            )
             self._counter = counter
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -164,10 +166,6 @@ def _bound_httpx(client: Any, stream_class: type[Any]) -> None:
 
     hooks = client.event_hooks
     client.event_hooks = {"request": [*hooks["request"], ask], "response": [limit, *hooks["response"]]}
-
-
-def _whole(piece: bytes) -> Iterable[bytes]:
-    return (piece,)
 
 
 # --- botocore, which unpacks nothing

@@ -6,7 +6,7 @@ A value is looked up when it is used, and kept nowhere.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -30,9 +30,21 @@ class UnresolvedError(ConfigurationError):
 
 def resolve(text: str, environ: Mapping[str, str], *, folder: Path) -> str:
     """The text with what its references stand for; ``$${`` is ``${``. Raises UnresolvedError."""
-    if text.startswith(FILE):
-        return _content(text.removeprefix(FILE), folder)
-    return _REFERENCE.sub(_looked_up(environ, folder), text)
+
+    def value(match: re.Match[str]) -> str:
+        name = match[1]
+        if name is None:
+            return "$"  # of $${
+        if name.startswith(FILE):
+            return _content(name.removeprefix(FILE), folder)
+        if not _NAME.fullmatch(name):
+            raise UnresolvedError(f"${{{name}}} names no environment variable; $${{ stands for a plain ${{")
+        if not (known := environ.get(name, "")):
+            state = "is empty" if name in environ else "is not set"
+            raise UnresolvedError(f"the environment variable {name} {state}")
+        return known
+
+    return _content(text.removeprefix(FILE), folder) if text.startswith(FILE) else _REFERENCE.sub(value, text)
 
 
 def references(text: str) -> bool:
@@ -68,23 +80,6 @@ def _password(text: str) -> str | None:
         return urlsplit(text).password
     except ValueError:
         return None
-
-
-def _looked_up(environ: Mapping[str, str], folder: Path) -> Callable[[re.Match[str]], str]:
-    def replaced(match: re.Match[str]) -> str:
-        name = match[1]
-        if name is None:
-            return "$"  # of $${
-        if name.startswith(FILE):
-            return _content(name.removeprefix(FILE), folder)
-        if not _NAME.fullmatch(name):
-            raise UnresolvedError(f"${{{name}}} names no environment variable; $${{ stands for a plain ${{")
-        if not (value := environ.get(name, "")):
-            state = "is empty" if name in environ else "is not set"
-            raise UnresolvedError(f"the environment variable {name} {state}")
-        return value
-
-    return replaced
 
 
 def _content(path: str, folder: Path) -> str:

@@ -252,7 +252,7 @@ def _finite(text: str) -> float:
     return number
 
 
-def _no_constant(text: str) -> NoReturn:
+def no_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is not JSON")
 
 
@@ -371,7 +371,7 @@ class _Scanner:
     def _json(self, start: int) -> Any:
         text = self.quoted("`")
         try:
-            value = json.loads(text, parse_float=_finite, parse_constant=_no_constant)
+            value = json.loads(text, parse_float=_finite, parse_constant=no_constant)
         except RecursionError:
             self.fail("JSON that nests too deeply", expected=f"at most {MAX_DEPTH} levels", at=start)
         except ValueError as error:

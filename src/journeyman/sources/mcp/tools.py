@@ -275,7 +275,8 @@ class _Parts:
 
     def value(self, structured: Any) -> Any:
         texts, *others = self._held.values()
-        text, ordered = "\n".join(texts), self._annotated() or not self._usual()
+        text, annotated = "\n".join(texts), any(not block.keys() <= {"kind", "chars"} for block in self._order)
+        ordered = annotated or not self._usual()
         if not (any(others) or (ordered and structured is None)):
             # Servers repeat what is structured as text, for clients that know no structure.
             if structured is None:
@@ -289,9 +290,6 @@ class _Parts:
             "order": self._order if ordered else None,
         }
         return {key: value for key, value in parts.items() if value not in (None, [])}
-
-    def _annotated(self) -> bool:
-        return any("annotations" in block or "meta" in block for block in self._order)
 
     def _usual(self) -> bool:
         """Whether the blocks come as they would be put together without being told of their order."""

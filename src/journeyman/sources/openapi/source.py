@@ -143,8 +143,12 @@ class OpenApi(ServedTools):
 
         address = bare_url(self._document)
         check_address(self._document, private=True)
+
+        def unreachable(error: Exception) -> ToolError:
+            return ToolError("API_UNREACHABLE", f"it cannot be reached ({type(error).__name__})")
+
         try:
-            answer = await fetch(self._document, {}, private=True, most=DOCUMENT_BYTES, failed=_unreachable)
+            answer = await fetch(self._document, {}, private=True, most=DOCUMENT_BYTES, failed=unreachable)
         except ToolError as error:
             raise ConfigurationError(f"the OpenAPI document {address!r} cannot be fetched: {error.message}") from None
         if answer.status != 200 or not answer.complete:
@@ -214,10 +218,6 @@ def _is_read(operation: Operation) -> bool:
     return operation.method in _READS and (
         not changes or bool(re.search(r"[_.](get|list)", operation.id, re.IGNORECASE))
     )
-
-
-def _unreachable(error: Exception) -> ToolError:
-    return ToolError("API_UNREACHABLE", f"it cannot be reached ({type(error).__name__})")
 
 
 # --- calling

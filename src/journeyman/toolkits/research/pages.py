@@ -160,7 +160,11 @@ class _Reader:
         if self._skipping and name == self._skipping[0] and name in _elements.closed_by_next:
             self._skipping.clear()
         if self._skipping:
-            self._skipped(name, closing=closing)
+            # Only elements of the same name count: a page that closes what it never opened must not hide the rest.
+            if name == self._skipping[0] and closing:
+                self._skipping.pop()
+            elif name == self._skipping[0]:
+                self._skipping.append(name)
         elif not closing and (name in _elements.skipped or _HIDDEN.search(inner, match.end(), _LONGEST_TAG)):
             if name not in _elements.void and not inner.endswith("/"):
                 self._skipping.append(name)
@@ -169,14 +173,6 @@ class _Reader:
         elif name in _elements.blocks:
             self._parts.append("\n" if name in ("br", "tr", "td", "th", "li", "dt", "dd") else "\n\n")
         return name if name in _elements.raw and not closing else None
-
-    def _skipped(self, name: str, *, closing: bool) -> None:
-        # Only elements of the same name count: a page that closes what it never opened must not hide the rest.
-        if name == self._skipping[0]:
-            if closing:
-                self._skipping.pop()
-            else:
-                self._skipping.append(name)
 
     def _anchor(self, inner: str, *, closing: bool) -> None:
         if self._link is not None:

@@ -31,11 +31,8 @@ LONGEST_NAME = 1_000
 LONGEST_TAG = 64
 MOST_TAGS = 50
 
-_STATUS_SYNONYMS = {
-    **dict.fromkeys(("done", "complete", "finished"), "completed"),
-    **dict.fromkeys(("todo", "open"), "pending"),
-    **dict.fromkeys(("doing", "started"), "in_progress"),
-}
+_STATUS_SYNONYMS = dict.fromkeys(("done", "complete", "finished"), "completed")
+_STATUS_SYNONYMS |= {"todo": "pending", "open": "pending", "doing": "in_progress", "started": "in_progress"}
 
 MOST_NAMED = 10
 """How many tasks or attachments an error message lists."""
