@@ -1,6 +1,6 @@
 // Memory: what is remembered for whoever looks, found by words and by meaning, added and forgotten.
 
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { send } from "../api";
 import { brief, plural, pretty, when } from "../format";
 import { useAction, useApi, useSettled } from "../hooks";
@@ -23,6 +23,9 @@ export function MemoryPage() {
   const rows = asked
     ? found.data?.results.map((hit) => ({ document: hit.document, shown: hit.excerpt }))
     : listed.data?.documents.map((document) => ({ document, shown: document.text }));
+  // What was there stays until what is asked for comes: a dialogue over one of its rows stays open, too.
+  const drawn = useRef(rows);
+  drawn.current = rows ?? drawn.current;
   const total = listed.data?.total ?? 0;
   const reload = (): void => (asked ? found : listed).reload();
   const may = useMe()?.can_change_memory ?? false;
@@ -35,7 +38,7 @@ export function MemoryPage() {
       </div>
       <Problem text={listed.problem ?? found.problem} />
       {rows && !rows.length ? <Empty title={asked ? "Nothing like that is remembered" : "Nothing is remembered yet"}>{asked ? "Try other words." : <>Add something here, or import a folder: <code>journeyman memory import FOLDER</code></>}</Empty> : null}
-      <ul class="list">{rows?.map(({ document, shown }) => <li key={document.id}><Remembered document={document} shown={shown} may={may} gone={reload} /></li>)}</ul>
+      <ul class="list">{drawn.current?.map(({ document, shown }) => <li key={document.id}><Remembered document={document} shown={shown} may={may} gone={reload} /></li>)}</ul>
       {!asked && total > PAGE ? (
         <div class="buttons">
           <button disabled={!page} onClick={() => setPage(page - 1)}>Back</button>
