@@ -8,10 +8,12 @@ import unicodedata
 from base64 import b32decode, b64decode
 from binascii import Error, unhexlify
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from string import ascii_lowercase
 from urllib.parse import unquote
 
 from journeyman.provenance.ledger import Utterance
-from journeyman.provenance.said import LONGEST_READ, spelled
+from journeyman.provenance.said import LONGEST_READ, lists, spelled
 
 LONGEST_CARRIED = 4_000
 """Characters of one argument that are searched for private data; a longer one is taken to carry some."""
@@ -21,6 +23,8 @@ LEAST_NEEDLE = 5
 """The same for a code with digits in it."""
 MOST_ENCODED = 2
 """How often a text is decoded, since what is encoded can be encoded again."""
+MOST_MOVED = 100
+"""Private codes that are looked for moved along the alphabet."""
 STRIDES = (2, 3)
 """A text is also read by every second letter, and every third."""
 
@@ -30,6 +34,9 @@ _base32_runs = re.compile(r"[A-Z2-7]{8,}={0,6}").findall
 _hex_runs = re.compile(r"(?:[0-9a-fA-F]{2}){4,}").findall
 _codes = re.compile(r"\b(?:\d{2,3}\W{1,2}){3,}\d{2,3}\b").findall
 _bits = re.compile(r"\b(?:[01]{7,8}\W?){4,}").findall
+_morse = re.compile(r"(?:(?<![.-])[.-]{1,6}[ /|]+){3,}[.-]{1,6}(?![.-])").findall
+_MIRROR = str.maketrans(ascii_lowercase, ascii_lowercase[::-1])
+_DOTS = str.maketrans("·•∙–—−_", "...----")
 _ALIKE = str.maketrans("авекмнорстухіјѕԁɡіոԛѡαβεικνορτυχ", "abekmhopctyxijsdginqwabeiknoptux")
 """Letters of other scripts, and the Latin ones they look like."""
 
@@ -44,10 +51,23 @@ class Carried:
         self._public = _squeezed("\n".join([*said, *public]))
         codes = {_squeezed(token) for text in texts for token in text.split() if any(map(str.isdigit, token))}
         self._codes = {code for code in codes if len(code) >= LEAST_NEEDLE and code not in self._public}
+        # Of codes of figures alone any figure could be one that was moved.
+        self._named = [code for code in self._codes if code.isascii() and sum(map(str.isalpha, code)) > 1][:MOST_MOVED]
+        shapes = {"".join("[0-9]" if char.isdecimal() else "[a-z]" for char in code) for code in self._named}
+        self._like_them = re.compile("|".join(shapes) or "(?!)").search
+
+    @cached_property
+    def _moved(self) -> set[str]:
+        """Codes with their letters, or figures too, moved along the alphabet, or mirrored."""
+        moved = {_moved(code, by, digits) for code in self._named for by in range(1, 26) for digits in (0, by)}
+        return moved | {code.translate(_MIRROR) for code in self._named}
 
     def found_in(self, text: str, earlier: Sequence[str]) -> bool:
         """Whether it carries anything of the private texts, by itself or together with earlier ones."""
         if len(text) > LONGEST_CARRIED or any(map(self._carries, _readings(text))):
+            return True
+        squeezed = _squeezed(text)
+        if self._like_them(squeezed) and any(code in squeezed for code in self._moved):
             return True
         if not earlier:
             return False
@@ -62,6 +82,14 @@ class Carried:
             if piece in self._private and piece not in self._public:
                 return True
         return False
+
+
+def _moved(code: str, by: int, digits: int) -> str:
+    moved = (
+        str((int(char) + digits) % 10) if char.isdecimal() else chr((ord(char) - ord("a") + by) % 26 + ord("a"))
+        for char in code
+    )
+    return "".join(moved)
 
 
 def _readings(text: str) -> Iterator[str]:
@@ -95,6 +123,9 @@ def _decoded(text: str) -> Iterator[str]:
         yield from _as_text(unhexlify, run)
     for run in _codes(text):
         yield "".join(map(chr, map(int, re.findall(r"\d+", run))))
+    letters = {mark: letter for letter, _, mark in (entry.partition("=") for entry in lists.morse)}
+    for run in _morse(text.translate(_DOTS)):
+        yield "".join(letters.get(mark, "") for mark in re.findall(r"[.-]+", run))
     for run in _bits(text):
         yield "".join(chr(int(bits, 2)) for bits in re.findall(r"[01]{7,8}", run))
 

@@ -396,14 +396,18 @@ class Flow:
                 return True
         return None
 
-    def instead(self, call: _Call, value: str, *, number: bool) -> bool:
+    def instead(self, call: _Call, name: str, value: str, *, number: bool) -> bool:
         """Whether a figure, a day or a time of others stands in place of the person's, which the call leaves out."""
         if self.person.has(value):
             return False
         if number:
             said = next((each.figures for each in reversed(self.requests) if each.figures), frozenset())
+            if self.requests and self.requests[-1].part:
+                return self._theirs(value)  # half of theirs is none of theirs
             if self.speak_of(lists.computed):
                 return False
+            if not lists.counted.isdisjoint(words(name)) and self._one_of(call):
+                said |= {"1"}
             return plain(value) not in said and bool(said - call.figures) and self._theirs(value)
         days, times = days_in(value), times_in(value)
         if (
@@ -413,6 +417,12 @@ class Flow:
         ):
             return True
         return self._other_day(call, days) or self._other_time(call, times)
+
+    def _one_of(self, call: _Call) -> bool:
+        """Whether the person said what is counted with an article."""
+        things = "|".join(re.escape(text) for _, _, _, text in call.values)
+        article = re.compile(rf"\b(?:an?|one|eine?[nmrs]?)\s+(?:{things})(?!\w)", re.IGNORECASE)
+        return bool(things) and any(map(article.search, self.person.texts))
 
     def _theirs(self, value: str) -> bool:
         figure = plain(value)
@@ -696,11 +706,13 @@ class _Call:
         if not text:
             return None
         if not reference and ((number := _is_number(value)) or is_when(text)):
-            if not flow.instead(self, text, number=number):
+            if not flow.instead(self, name, text, number=number):
                 return None
             return self._not_theirs(path, text, "stands in place of what you said")
         if flow.person.has(text):
-            return None
+            if lists.exact.isdisjoint(words(name)) or any(text in said for said in flow.person.texts):
+                return None
+            return self._not_theirs(path, text, "is written otherwise than you said")
         free = not reference and _is_free(name, text)
         if (not free or len(text) <= LONGEST_SHOWN) and flow.singled_out(text, reference=refers(name)):
             return None

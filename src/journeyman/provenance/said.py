@@ -48,6 +48,8 @@ class Said:
     times: frozenset[tuple[int, int]]
     relative: bool
     """Whether it names a day by where it stands, e.g. tomorrow or Friday."""
+    part: bool
+    """Whether it asks for a part or a multiple of an amount, e.g. half of it."""
 
 
 @lru_cache(maxsize=256)
@@ -63,9 +65,12 @@ def taken_apart(text: str) -> Said:
             denied = _denied(clause)
             forbidden |= denied
             if not question:
+                clause = _orders.reported.sub(" ", clause)
                 order = [stem(word) for word in words(clause)]
                 asked.update({*order, *map("_".join, pairwise(order))} - denied)
                 ordered.update(_verbs(words(clause)))
+    if _orders.consults.search(unquoted):
+        forbidden |= asked  # until they say more: asking is what they want
     return Said(
         frozenset(asked),
         frozenset(stem(word) for word in lists.also_noun) & asked - ordered,
@@ -74,6 +79,7 @@ def taken_apart(text: str) -> Said:
         days_in(text),
         times_in(text),
         not lists.relative_day.isdisjoint(words(text)),
+        _orders.part.search(text) is not None,
     )
 
 
