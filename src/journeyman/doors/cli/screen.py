@@ -27,7 +27,7 @@ from rich.text import Text
 
 from journeyman.core.approvals import GrantTerms
 from journeyman.core.calls import ArgumentSource, CallStatus
-from journeyman.core.data import safe_json, visible
+from journeyman.core.data import one_line, safe_json, visible
 from journeyman.core.errors import JourneymanError, ModelError
 from journeyman.core.policy import RiskLevel
 from journeyman.doors.cli.options import LOG_VARIABLE, ExitCode, WrongUsageError
@@ -183,21 +183,16 @@ def fields(*rows: tuple[str, str | Text | None]) -> Table:
 
 # --- texts
 
-
+escaped = visible
+"""The text with everything escaped that a terminal would obey or hide instead of showing."""
 _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """What terminals obey, among it what turns the direction of writing. Joiners and other marks in words are not."""
-
-
-def escaped(text: str) -> str:
-    """The text with everything escaped that a terminal would obey or hide instead of showing."""
-    return visible(text)
 
 
 def shortened(value: Any, width: int) -> str:
     """A value as JSON on one line, the end left out where it is long."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    line = escaped(" ".join(text[: width * 4].split()))
-    return line if len(line) <= width else f"{line[: max(1, width - 1)]}…"
+    return one_line(text, most=max(2, width))
 
 
 def pretty(value: Any) -> str:

@@ -16,7 +16,6 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 import anyio
@@ -31,7 +30,7 @@ from journeyman.app.handles import Handle
 from journeyman.app.runner import ALIVE_SECONDS
 from journeyman.core.approvals import Approval, ApprovalStatus
 from journeyman.core.calls import SAID
-from journeyman.core.data import canonical_json, digest, new_id, visible
+from journeyman.core.data import canonical_json, digest, iso_time, new_id, visible
 from journeyman.core.errors import ApprovalError, ConfigurationError, ErrorCategory
 from journeyman.core.events import CallProgress
 from journeyman.core.protocols import beside
@@ -426,15 +425,11 @@ def task_fields(row: RunRow, status: str) -> dict[str, Any]:
     return {
         "taskId": row.id,
         "status": status,
-        "createdAt": _time(row.created_at),
-        "lastUpdatedAt": _time(row.updated_at),
+        "createdAt": iso_time(row.created_at),
+        "lastUpdatedAt": iso_time(row.updated_at),
         "ttlMs": None,
         "pollIntervalMs": POLL_MILLISECONDS,
     }
-
-
-def _time(moment: float) -> str:
-    return datetime.fromtimestamp(moment, UTC).isoformat()
 
 
 def connection_of(ctx: Context) -> Connection:
