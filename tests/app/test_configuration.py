@@ -291,6 +291,19 @@ async def test_an_edit_of_a_file_that_others_can_write_brings_no_code(folder: Pa
         assert app.library["look"].specification.timeout_seconds == 7
 
 
+async def test_a_file_of_ones_own_says_nothing_of_what_another_one_held_before_it(folder: Path) -> None:
+    right = "tools: {look: {import: 'cfg_shop:look'}}"
+    (folder / "cfg_later.py").write_text(LATER)
+    file = write(folder, right)
+    foreign = (file.read_text() + "toolkits: ['cfg_later:more']\n").encode()
+    async with Journeyman.from_config(file, model=looking()) as app:
+        assert app.configuration is not None
+        # What somebody else's file held was read, and meanwhile one's own has been put in its place.
+        assert not await app.configuration.take_over(foreign)
+        assert "it now runs the code of cfg_later:more" in str(app.configuration.problems[0])
+        assert not (folder / "imported").exists()
+
+
 async def test_an_edit_that_was_held_back_takes_effect_when_somebody_agrees(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -206,7 +206,10 @@ class Configuration:
         if self._agreed is None:
             return []
         new = [name for name in names_in(loaded) if name not in self._agreed]
-        return list(self._gate(self.path, new)) if new else []
+        refused = self._gate(self.path, new) if new else ()
+        # Whose file it is says nothing of what another one held, which stood there before it.
+        stale = new and not refused and read_bytes(self.path) != loaded.document.source
+        return list(new if stale else refused)
 
     def _toolkits(self, loaded: Loaded) -> dict[str, Toolkit]:
         from journeyman.app.service import hello_library, local_library
