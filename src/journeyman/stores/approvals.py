@@ -14,20 +14,7 @@ from journeyman.core.data import canonical_json, digest, moment
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.policy import ANY_PRINCIPAL, PrincipalFilter
 from journeyman.stores.audit import add_audit
-from journeyman.stores.connection import (
-    Connection,
-    Row,
-    Test,
-    belongs_to,
-    columns,
-    each_word,
-    entities,
-    equals,
-    is_among,
-    json_text,
-    marks,
-    where,
-)
+from journeyman.stores.connection import Connection, Row, Where, columns, entities, is_among, json_text, marks
 from journeyman.stores.database import Aggregate, writes
 
 _COLUMNS = "question, status, expires_at, decided_at, decided_by, reason"
@@ -45,15 +32,15 @@ class ApprovalFilter(TypedDict, total=False):
     text: str
 
 
-def _asked(only: ApprovalFilter) -> Sequence[Test | None]:
-    standing: Test | None = None
-    status, whose = only.get("status"), belongs_to(only.get("principal_id", ANY_PRINCIPAL))
+def _asked(only: ApprovalFilter) -> Where:
+    where = Where().equals(run_id=only.get("run_id")).of(only.get("principal_id", ANY_PRINCIPAL))
+    where.words("LOWER(question)", only.get("text", ""))
+    if (status := only.get("status")) is None:
+        return where
     # Written out: a partial index is used only where the condition is known before the values are.
     if isinstance(status, ApprovalStatus):
-        standing = f"status = '{status.value}'", ()
-    elif status is not None:
-        standing = f"status IN ({', '.join(repr(item.value) for item in status)})", ()
-    return standing, equals("run_id", only.get("run_id")), whose, *each_word("LOWER(question)", only.get("text", ""))
+        return where.holds(f"status = '{status.value}'")
+    return where.holds(f"status IN ({', '.join(repr(item.value) for item in status)})")
 
 
 class SqlApprovals(Aggregate):
@@ -91,24 +78,24 @@ class SqlApprovals(Aggregate):
         **only: Unpack[ApprovalFilter],
     ) -> Sequence[Approval]:
         """Oldest first, unless said otherwise."""
-        clause, values = where(*_asked(only))
+        where = _asked(only)
         # Of those that wait one of each principal's, then the second of each: three hundred of one hide nobody else's.
         order = f"{'turn, ' if only.get('status') is ApprovalStatus.PENDING else ''}requested_at, id"
         order = "requested_at DESC, id DESC" if newest_first else order
         sql = f"""
             WITH turns AS (
                 SELECT id, requested_at, ROW_NUMBER() OVER (PARTITION BY principal_id ORDER BY requested_at, id) AS turn
-                FROM approvals {clause}
+                FROM approvals {where.clause}
             ), places AS (SELECT id, ROW_NUMBER() OVER (ORDER BY {order}) AS place FROM turns)
             SELECT {_COLUMNS} FROM approvals JOIN places USING (id)
             WHERE place > COALESCE((SELECT place FROM places WHERE id = ?), 0)
             ORDER BY place LIMIT ? OFFSET ?
         """
-        rows = await self._query(sql, *values, after, limit, offset)
+        rows = await self._query(sql, *where.values, after, limit, offset)
         return tuple(_approval(row) for row in rows)
 
     async def count(self, **only: Unpack[ApprovalFilter]) -> int:
-        return await self._count("approvals", *_asked(only))
+        return await self._count("approvals", _asked(only))
 
     @writes(sync=True)
     def decide(
@@ -242,9 +229,11 @@ class SqlGrants(Aggregate):
         return revoke_grants(connection, "id", grant_id, by=by, now=now) > 0
 
     async def list(self, *, session_id: str | None = None, active_only: bool = True) -> Sequence[Grant]:
-        clause, values = where(("revoked_at IS NULL", ()) if active_only else None, equals("session_id", session_id))
-        sql = f"SELECT {columns(Grant)} FROM grants {clause} ORDER BY granted_at, id"
-        return entities(Grant, await self._query(sql, *values))
+        where = Where().equals(session_id=session_id)
+        if active_only:
+            where.holds("revoked_at IS NULL")
+        sql = f"SELECT {columns(Grant)} FROM grants {where.clause} ORDER BY granted_at, id"
+        return entities(Grant, await self._query(sql, *where.values))
 
     @writes(sync=True)
     def use(self, connection: Connection, approval: Approval, *, session_id: str) -> Approval | None:
@@ -255,15 +244,12 @@ class SqlGrants(Aggregate):
         if approval.risk_raised:
             return None
         principal_id = None if approval.principal is None else approval.principal.id
-        clause, values = where(
-            equals("session_id", session_id),
-            equals("tool_name", approval.tool_name),
-            equals("tool_digest", approval.tool_digest),
-            ("revoked_at IS NULL AND uses_left > 0 AND expires_at > @now", ()),
-            belongs_to(principal_id),
-            ("granted_by <> ?", (principal_id,)) if approval.four_eyes and principal_id is not None else None,
-        )
-        rows = connection.query(f"SELECT {columns(Grant)} FROM grants {clause} ORDER BY granted_at, id", *values)
+        where = Where().equals(session_id=session_id, tool_name=approval.tool_name, tool_digest=approval.tool_digest)
+        where.of(principal_id).holds("revoked_at IS NULL AND uses_left > 0 AND expires_at > @now")
+        if approval.four_eyes and principal_id is not None:
+            where.holds("granted_by <> ?", principal_id)
+        sql = f"SELECT {columns(Grant)} FROM grants {where.clause} ORDER BY granted_at, id"
+        rows = connection.query(sql, *where.values)
         for grant in entities(Grant, rows):
             if grant.risk is None or grant.risk.rank < approval.risk.rank:
                 continue

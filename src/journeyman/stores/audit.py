@@ -23,7 +23,7 @@ from typing import Any
 from journeyman.core.audit import PURGED, SETTINGS, AuditAnchor, AuditNote, AuditReport, AuditRow
 from journeyman.core.data import canonical_json, new_id
 from journeyman.core.errors import AuditError, ConfigurationError, StoreError
-from journeyman.stores.connection import Connection, Row, columns, equals, marks, storable, where
+from journeyman.stores.connection import Connection, Row, Where, columns, marks, storable
 from journeyman.stores.database import Aggregate, Database, reads, writes
 
 logger = logging.getLogger("journeyman.store")
@@ -287,14 +287,14 @@ class SqlAudit(Aggregate):
         self, *, after: int = 0, limit: int = 100, actor: str | None = None, kind: str | None = None
     ) -> Sequence[AuditRow]:
         await self.fold()
-        clause, values = where(("seq > ?", (after,)), equals("actor", actor), equals("kind", kind))
-        sql = f"SELECT {columns(AuditRow)} FROM audit {clause} ORDER BY seq LIMIT ?"
-        rows = await self._query(sql, *values, limit)
+        where = Where().holds("seq > ?", after).equals(actor=actor, kind=kind)
+        sql = f"SELECT {columns(AuditRow)} FROM audit {where.clause} ORDER BY seq LIMIT ?"
+        rows = await self._query(sql, *where.values, limit)
         return tuple(read_row(row) for row in rows)
 
     async def count(self, *, actor: str | None = None, kind: str | None = None) -> int:
         await self.fold()
-        return await self._count("audit", equals("actor", actor), equals("kind", kind))
+        return await self._count("audit", Where().equals(actor=actor, kind=kind))
 
     async def missing_keys(self) -> Sequence[str]:
         """The ids of keys that rows were written with, and that are not here to verify them."""

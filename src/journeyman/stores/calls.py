@@ -13,7 +13,7 @@ from functools import partial
 
 from journeyman.core.calls import CallRow
 from journeyman.core.storing import ExperimentRow, StoredExperiment
-from journeyman.stores.connection import Connection, columns, entities, equals, follows, storable, where
+from journeyman.stores.connection import Connection, Where, columns, entities, storable
 from journeyman.stores.database import Aggregate, reads, writes
 
 
@@ -24,10 +24,9 @@ class SqlCalls(Aggregate):
         self, *, tool_name: str | None = None, run_id: str | None = None, since: float | None = None, limit: int = 100
     ) -> Sequence[CallRow]:
         """Newest first."""
-        lately = None if since is None else ("started_at >= ?", (since,))
-        clause, values = where(equals("tool_name", tool_name), equals("run_id", run_id), lately)
-        sql = f"SELECT {columns(CallRow)} FROM calls {clause} ORDER BY started_at DESC, execution_id DESC LIMIT ?"
-        return entities(CallRow, await self._query(sql, *values, limit))
+        where = Where().equals(tool_name=tool_name, run_id=run_id).within("started_at", since)
+        sql = f"SELECT {columns(CallRow)} FROM calls {where.clause} ORDER BY started_at DESC, execution_id DESC LIMIT ?"
+        return entities(CallRow, await self._query(sql, *where.values, limit))
 
 
 # --- reports of experiments
@@ -44,14 +43,14 @@ class SqlExperiments(Aggregate):
 
     async def list(self, *, after: str | None = None, limit: int = 50, offset: int = 0) -> Sequence[ExperimentRow]:
         """Newest first; ``after`` is an experiment's id."""
-        clause, values = where(follows("experiments", "created_at, id", after, newest_first=True))
+        where = Where().after("experiments", "created_at, id", after, newest_first=True)
         order = "ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?"
-        sql = f"SELECT {columns(ExperimentRow)} FROM experiments {clause} {order}"
-        rows = await self._query(sql, *values, limit, offset)
+        sql = f"SELECT {columns(ExperimentRow)} FROM experiments {where.clause} {order}"
+        rows = await self._query(sql, *where.values, limit, offset)
         return entities(ExperimentRow, rows)
 
     async def count(self) -> int:
-        return await self._count("experiments")
+        return await self._count("experiments", Where())
 
     async def get(self, experiment_id: str) -> StoredExperiment | None:
         sql = f"SELECT {columns(StoredExperiment)} FROM experiments WHERE id = ?"

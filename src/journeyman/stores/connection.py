@@ -16,7 +16,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from pydantic import BaseModel
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=Entity)
 Row: TypeAlias = tuple[Any, ...]
-Test: TypeAlias = tuple[str, Sequence[Any]]
-"""A condition of a WHERE clause, and its values."""
 AtEnd: TypeAlias = Callable[["Connection", list[Any]], Any]
 
 EVERY = 2**62
@@ -201,32 +199,59 @@ def _put_sql(table: str, names: Sequence[str], key: str, replaced: Sequence[str]
     return sql
 
 
-def where(*tests: Test | None) -> tuple[str, list[Any]]:
-    """A WHERE clause and its values from tests as ``equals`` and ``belongs_to`` give them; None tests nothing."""
-    given = [test for test in tests if test is not None]
-    clause = f"WHERE {' AND '.join(sql for sql, _ in given)}" if given else ""
-    return clause, [value for _, values in given for value in values]
+class Where:
+    """What holds for rows that are wanted. A value that is None asks for nothing."""
 
+    def __init__(self) -> None:
+        self.tests: list[str] = []
+        self.values: list[Any] = []
 
-def equals(column: str, value: Any) -> Test | None:
-    return None if value is None else (f"{column} = ?", (value,))
+    @property
+    def clause(self) -> str:
+        return f"WHERE {' AND '.join(self.tests)}" if self.tests else ""
 
+    def holds(self, test: str, *values: Any) -> Self:
+        self.tests.append(test)
+        self.values += values
+        return self
 
-def belongs_to(principal_id: PrincipalFilter) -> Test | None:
-    if principal_id is ANY_PRINCIPAL:
-        return None
-    return equals("principal_id", principal_id) or ("principal_id IS NULL", ())
+    def equals(self, **columns: Any) -> Self:
+        for column, value in columns.items():
+            if value is not None:
+                self.holds(f"{column} = ?", value)
+        return self
+
+    def of(self, principal_id: PrincipalFilter) -> Self:
+        """Those of one principal; None is nobody."""
+        if principal_id is None:
+            return self.holds("principal_id IS NULL")
+        return self if principal_id is ANY_PRINCIPAL else self.equals(principal_id=principal_id)
+
+    def within(self, column: str, since: float | None, until: float | None = None) -> Self:
+        """From the one on, and before the other."""
+        for sign, time in ((">=", since), ("<", until)):
+            if time is not None:
+                self.holds(f"{column} {sign} ?", time)
+        return self
+
+    def words(self, column: str, text: str) -> Self:
+        """Each word of a text occurs in a column of casefolded text."""
+        for test, word in each_word(column, text):
+            self.holds(test, word)
+        return self
+
+    def after(self, table: str, order: str, row_id: str | None, *, newest_first: bool = False) -> Self:
+        """What comes after the row of this id in a list that goes by these columns."""
+        if row_id is None:
+            return self
+        return self.holds(
+            f"({order}) {'<' if newest_first else '>'} (SELECT {order} FROM {table} WHERE id = ?)", row_id
+        )
 
 
 def is_among(column: str) -> str:
     """The condition that a column has one of many texts, which are given together as a JSON array."""
     return f"{column} IN (SELECT value FROM @each(?))"
-
-
-def follows(table: str, order: str, after: str | None, *, newest_first: bool = False) -> Test | None:
-    """What comes after the row of this id in a list that goes by these columns."""
-    sign = "<" if newest_first else ">"
-    return None if after is None else (f"({order}) {sign} (SELECT {order} FROM {table} WHERE id = ?)", (after,))
 
 
 _FORMAT = f'{{"format":{FORMAT}'
@@ -235,10 +260,10 @@ _FORMAT = f'{{"format":{FORMAT}'
 _LITERALLY = str.maketrans({special: f"!{special}" for special in "!%_"})
 
 
-def each_word(column: str, text: str) -> list[Test]:
-    """A condition for each word of a text that is looked for in a column of casefolded text."""
+def each_word(column: str, text: str) -> list[tuple[str, str]]:
+    """A condition for each word of a text that is looked for in a column of casefolded text, and its value."""
     words = list(dict.fromkeys(text.casefold().split()))[:MOST_WORDS]
-    return [(f"{column} LIKE ? ESCAPE '!'", [f"%{word.translate(_LITERALLY)}%"]) for word in words]
+    return [(f"{column} LIKE ? ESCAPE '!'", f"%{word.translate(_LITERALLY)}%") for word in words]
 
 
 def json_text(data: BaseModel) -> str:

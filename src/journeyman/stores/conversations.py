@@ -11,19 +11,7 @@ from journeyman.core.protocols import Clock
 from journeyman.core.runs import Message, Role, SessionHistory, SessionPlace, SessionRow
 from journeyman.stores.approvals import revoke_grants
 from journeyman.stores.audit import add_audit
-from journeyman.stores.connection import (
-    EVERY,
-    Connection,
-    Test,
-    belongs_to,
-    each_word,
-    entities,
-    equals,
-    is_among,
-    json_text,
-    storable,
-    where,
-)
+from journeyman.stores.connection import EVERY, Connection, Where, each_word, entities, is_among, json_text, storable
 from journeyman.stores.database import Aggregate, Database, reads, writes
 
 LONGEST_TITLE = 200
@@ -111,16 +99,16 @@ class SqlConversations(Aggregate):
         principal_id: PrincipalFilter = ANY_PRINCIPAL,
     ) -> tuple[SessionHistory, Sequence[Message]]:
         """The same messages, and which they are."""
-        clause, values = where(equals("session_id", session_id))
+        where = Where().equals(session_id=session_id)
         if principal_id is not ANY_PRINCIPAL:
             # In the same statement: whoever asked whose it is before may have been told of a session that is gone.
-            whose, whose_id = where(equals("id", session_id), belongs_to(principal_id))
-            clause, values = f"{clause} AND session_id IN (SELECT id FROM sessions {whose})", [*values, *whose_id]
-        sql = f"SELECT number, body FROM messages {clause} ORDER BY number"
+            whose = Where().equals(id=session_id).of(principal_id)
+            where.holds(f"session_id IN (SELECT id FROM sessions {whose.clause})", *whose.values)
+        sql = f"SELECT number, body FROM messages {where.clause} ORDER BY number"
         if limit is not None:
-            rows = connection.query(f"{sql} LIMIT ? OFFSET ?", *values, limit, offset)[::-1]
+            rows = connection.query(f"{sql} LIMIT ? OFFSET ?", *where.values, limit, offset)[::-1]
         else:
-            rows = connection.query(f"{sql} DESC LIMIT ?", *values, EVERY if last is None else last)
+            rows = connection.query(f"{sql} DESC LIMIT ?", *where.values, EVERY if last is None else last)
         span = SessionHistory(session_id=session_id, first=rows[-1][0] if rows else 0, last=rows[0][0] if rows else 0)
         return span, tuple(Message.stored(body) for _, body in reversed(rows))
 
@@ -134,12 +122,14 @@ class SqlConversations(Aggregate):
         offset: int = 0,
     ) -> Sequence[SessionRow]:
         """Most recently used first; with ``text``, those in whose title or messages each of its words occurs."""
-        place = None if after is None else ("(updated_at < ? OR (updated_at = ? AND id < ?))", (after[0], *after))
-        clause, values = where(belongs_to(principal_id), place, *_mentioning(text))
-        return await self._rows(f"{clause} ORDER BY updated_at DESC, id DESC LIMIT ? OFFSET ?", *values, limit, offset)
+        where = _mentioning(text).of(principal_id)
+        if after is not None:
+            where.holds("(updated_at < ? OR (updated_at = ? AND id < ?))", after[0], *after)
+        which = f"{where.clause} ORDER BY updated_at DESC, id DESC LIMIT ? OFFSET ?"
+        return await self._rows(which, *where.values, limit, offset)
 
     async def count(self, *, principal_id: PrincipalFilter = ANY_PRINCIPAL, text: str = "") -> int:
-        return await self._count("sessions", belongs_to(principal_id), *_mentioning(text))
+        return await self._count("sessions", _mentioning(text).of(principal_id))
 
     async def get(self, session_id: str) -> SessionRow | None:
         rows = await self._rows("WHERE id = ?", session_id)
@@ -168,9 +158,9 @@ class SqlConversations(Aggregate):
         principal_id: PrincipalFilter = ANY_PRINCIPAL,
     ) -> bool:
         """Give a session a title of its own. False when there is none of that principal."""
-        clause, whose = where(equals("id", session_id), belongs_to(principal_id))
-        sql = f"UPDATE sessions SET title = ?, words = ? {clause}"
-        renamed = connection.execute(sql, title, title.casefold(), *whose) > 0
+        where = Where().equals(id=session_id).of(principal_id)
+        sql = f"UPDATE sessions SET title = ?, words = ? {where.clause}"
+        renamed = connection.execute(sql, title, title.casefold(), *where.values) > 0
         if renamed:
             add_audit(connection, "session_renamed", actor=by, subject=session_id, now=self._clock.time())
         return renamed
@@ -191,12 +181,9 @@ class SqlConversations(Aggregate):
 
         # Changes nothing, but whoever wants to begin a run in it must wait; what is begun by now is seen below.
         connection.execute("UPDATE sessions SET updated_at = updated_at WHERE id = ?", session_id)
-        clause, values = where(
-            equals("id", session_id),
-            belongs_to(principal_id),
-            ("NOT EXISTS (SELECT 1 FROM runs WHERE session_id = sessions.id AND ended_at IS NULL)", ()),
-        )
-        rows = connection.query(f"DELETE FROM sessions {clause} RETURNING principal_id", *values)
+        where = Where().equals(id=session_id).of(principal_id)
+        where.holds("NOT EXISTS (SELECT 1 FROM runs WHERE session_id = sessions.id AND ended_at IS NULL)")
+        rows = connection.query(f"DELETE FROM sessions {where.clause} RETURNING principal_id", *where.values)
         if not rows:
             return False
         now = self._clock.time()
@@ -210,14 +197,14 @@ class SqlConversations(Aggregate):
         return True
 
 
-def _mentioning(text: str) -> list[Test]:
-    """Tests for sessions in whose title or messages each word of a text occurs."""
-    tests: list[Test] = []
+def _mentioning(text: str) -> Where:
+    """Sessions in whose title or messages each word of a text occurs."""
+    where = Where()
     # Messages of older programs have no words of their own; their JSON holds them.
     said = each_word("COALESCE(messages.words, LOWER(messages.body))", text)
-    for (title, values), (message, more) in zip(each_word("sessions.words", text), said, strict=True):
-        tests.append((f"({title} OR {_SAID.format(test=message)})", (*values, *more)))
-    return tests
+    for (title, word), (message, _) in zip(each_word("sessions.words", text), said, strict=True):
+        where.holds(f"({title} OR {_SAID.format(test=message)})", word, word)
+    return where
 
 
 def read_history(connection: Connection, span: SessionHistory) -> tuple[Message, ...]:

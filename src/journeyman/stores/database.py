@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Concatenate, Literal, NamedTuple, ParamSpec, T
 
 from journeyman.core.errors import StoreClosedError, StoreError
 from journeyman.core.storing import LONGEST_LEASE, checked_lease
-from journeyman.stores.connection import Connection, Driver, Row, Test, marks, where
+from journeyman.stores.connection import Connection, Driver, Row, Where, marks
 
 logger = logging.getLogger("journeyman.store")
 
@@ -305,10 +305,9 @@ class Aggregate:
         """The rows of one statement that only reads."""
         return await self._database.read(lambda connection: connection.query(sql, *values))
 
-    async def _count(self, source: str, *tests: Test | None, what: str = "*") -> int:
-        """How many rows of a table, or of several that are joined, pass all tests."""
-        clause, values = where(*tests)
-        [(count,)] = await self._query(f"SELECT COUNT({what}) FROM {source} {clause}", *values)
+    async def _count(self, source: str, where: Where, *, what: str = "*") -> int:
+        """How many rows of a table, or of several that are joined, are wanted."""
+        [(count,)] = await self._query(f"SELECT COUNT({what}) FROM {source} {where.clause}", *where.values)
         return int(count)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from journeyman.core.data import new_id
 from journeyman.core.gaps import Gap, GapRow, ToolGapReport, gap_key
 from journeyman.core.policy import ANY_PRINCIPAL, PrincipalFilter
-from journeyman.stores.connection import Connection, Row, Test, belongs_to, columns, json_text, storable, where
+from journeyman.stores.connection import Connection, Row, Where, columns, json_text, storable
 from journeyman.stores.database import Aggregate, writes
 
 _GAPS = "gaps LEFT JOIN gap_dismissals ON gap_dismissals.dismissed_key = gap_key"
@@ -36,9 +36,9 @@ class SqlGaps(Aggregate):
         self, *, principal_id: PrincipalFilter = ANY_PRINCIPAL, limit: int = 50, offset: int = 0
     ) -> Sequence[GapRow]:
         """Every time, newest first."""
-        clause, whose = where(belongs_to(principal_id))
-        sql = f"SELECT {columns(GapRow)} FROM gaps {clause} ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?"
-        rows = await self._query(sql, *whose, limit, offset)
+        where = Where().of(principal_id)
+        sql = f"SELECT {columns(GapRow)} FROM gaps {where.clause} ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?"
+        rows = await self._query(sql, *where.values, limit, offset)
         return tuple(map(_row, rows))
 
     async def demand(
@@ -51,16 +51,16 @@ class SqlGaps(Aggregate):
         limit: int = 50,
         offset: int = 0,
     ) -> Sequence[Gap]:
-        clause, values = where(*_wanted(principal_id, dismissed, key))
+        where = _wanted(principal_id, dismissed, key)
         sql = f"""
             SELECT COALESCE(gap_key, gaps.id), COUNT(*), COUNT(DISTINCT COALESCE(principal_id, '')),
                    MIN(created_at), MAX(created_at), MIN(dismissed_by), MIN(dismissed_at)
-            FROM {_GAPS} {clause} GROUP BY COALESCE(gap_key, gaps.id)
+            FROM {_GAPS} {where.clause} GROUP BY COALESCE(gap_key, gaps.id)
             ORDER BY COUNT(DISTINCT COALESCE(principal_id, '')) DESC, COUNT(*) DESC, MAX(created_at) DESC, 1
         """
 
         def read(connection: Connection) -> Sequence[Gap]:
-            rows = connection.query(sql, *values)  # every row is counted for the order anyway
+            rows = connection.query(sql, *where.values)  # every row is counted for the order anyway
             first = offset
             if after is not None:
                 first += next((number for number, row in enumerate(rows, 1) if row[0] == after), len(rows))
@@ -69,8 +69,8 @@ class SqlGaps(Aggregate):
         return await self._database.read(read)
 
     async def count(self, *, principal_id: PrincipalFilter = ANY_PRINCIPAL, dismissed: bool = False) -> int:
-        tests = _wanted(principal_id, dismissed, None)
-        return await self._count(_GAPS, *tests, what="DISTINCT COALESCE(gap_key, gaps.id)")
+        where = _wanted(principal_id, dismissed, None)
+        return await self._count(_GAPS, where, what="DISTINCT COALESCE(gap_key, gaps.id)")
 
     @writes(sync=True)
     def dismiss(self, connection: Connection, key: str, *, by: str | None, now: float) -> bool:
@@ -82,12 +82,11 @@ class SqlGaps(Aggregate):
         return True
 
 
-def _wanted(principal_id: PrincipalFilter, dismissed: bool, key: str | None) -> tuple[Test | None, ...]:
-    return (
-        belongs_to(principal_id),
-        ("COALESCE(gap_key, gaps.id) = ?", (key,)) if key is not None else None,
-        None if dismissed else ("dismissed_at IS NULL", ()),
-    )
+def _wanted(principal_id: PrincipalFilter, dismissed: bool, key: str | None) -> Where:
+    where = Where().of(principal_id)
+    if key is not None:
+        where.holds("COALESCE(gap_key, gaps.id) = ?", key)
+    return where if dismissed else where.holds("dismissed_at IS NULL")
 
 
 def add_gap(
@@ -105,9 +104,9 @@ def add_gap(
 
 def _gap(connection: Connection, row: Row, principal_id: PrincipalFilter) -> Gap:
     counted = dict(zip(_COUNTED, row, strict=True))
-    clause, values = where(belongs_to(principal_id), ("COALESCE(gap_key, id) = ?", row[:1]))
-    sql = f"SELECT {columns(GapRow)} FROM gaps {clause} ORDER BY created_at DESC, id DESC LIMIT 1"
-    [latest] = map(_row, connection.query(sql, *values))
+    where = Where().of(principal_id).holds("COALESCE(gap_key, id) = ?", row[0])
+    sql = f"SELECT {columns(GapRow)} FROM gaps {where.clause} ORDER BY created_at DESC, id DESC LIMIT 1"
+    [latest] = map(_row, connection.query(sql, *where.values))
     missing = latest.missing or latest.report.missing_tools[0]
     return Gap(**counted, missing=missing, report=latest.report, run_id=latest.run_id)
 

@@ -18,7 +18,7 @@ from journeyman.core.audit import AuditNote
 from journeyman.core.data import canonical_json
 from journeyman.core.memory import MemoryDocument, Passage, StoredPassage
 from journeyman.stores.audit import add_note
-from journeyman.stores.connection import Connection, Row, Test, equals, is_among, marks, storable, where
+from journeyman.stores.connection import Connection, Row, Where, is_among, marks, storable
 from journeyman.stores.database import Aggregate, Database, writes
 
 MOST_TERMS = 16
@@ -104,17 +104,16 @@ class SqlMemories(Aggregate):
         **only: Unpack[MemoryFilter],
     ) -> Sequence[MemoryDocument]:
         """Newest first."""
-        tests = _filter(only)
+        where = _filter(only)
         if after is not None:
             place = "(created_at, id) < (SELECT created_at, id FROM memories WHERE owner = ? AND id = ?)"
-            tests.append((place, (_owner(only["principal_id"]), after)))
-        clause, values = where(*tests)
-        sql = f"SELECT {_COLUMNS} FROM memories {clause} ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?"
-        rows = await self._query(sql, *values, limit, offset)
+            where.holds(place, _owner(only["principal_id"]), after)
+        sql = f"SELECT {_COLUMNS} FROM memories {where.clause} ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?"
+        rows = await self._query(sql, *where.values, limit, offset)
         return tuple(map(_document, rows))
 
     async def count(self, **only: Unpack[MemoryFilter]) -> int:
-        return await self._count("memories", *_filter(only))
+        return await self._count("memories", _filter(only))
 
     @writes(sync=True)
     def delete(
@@ -230,22 +229,16 @@ def _owner(principal_id: str | None) -> str:
     return principal_id or ""  # no principal has an empty id
 
 
-def _filter(only: MemoryFilter) -> list[Test | None]:
-    since, until = only.get("since"), only.get("until")
-    said = [
-        (
+def _filter(only: MemoryFilter) -> Where:
+    where = Where().equals(owner=_owner(only["principal_id"]))
+    where.within("created_at", only.get("since"), only.get("until"))
+    for name, value in (only.get("metadata") or {}).items():
+        where.holds(
             "EXISTS (SELECT 1 FROM memory_metadata m WHERE m.owner = memories.owner "
             "AND m.document_id = memories.id AND m.name = ? AND m.value = ?)",
-            (name, canonical_json(value)),
+            *(name, canonical_json(value)),
         )
-        for name, value in (only.get("metadata") or {}).items()
-    ]
-    return [
-        equals("owner", _owner(only["principal_id"])),
-        None if since is None else ("created_at >= ?", (since,)),
-        None if until is None else ("created_at < ?", (until,)),
-        *said,
-    ]
+    return where
 
 
 def _document(row: Row) -> MemoryDocument:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, TypedDict, Unpack
 
@@ -16,20 +16,7 @@ from journeyman.core.protocols import Journal
 from journeyman.core.runs import Outcome, RunStatus
 from journeyman.core.storing import ON_PROBATION, CallReport, DueRun, FormerOwner, RunOrder, RunRow
 from journeyman.stores.calls import add_chunks, chunked
-from journeyman.stores.connection import (
-    EVERY,
-    Connection,
-    belongs_to,
-    each_word,
-    entities,
-    equals,
-    follows,
-    is_among,
-    json_text,
-    marks,
-    storable,
-    where,
-)
+from journeyman.stores.connection import EVERY, Connection, Where, entities, is_among, json_text, marks, storable
 from journeyman.stores.conversations import drop_unused_session, touch_session
 from journeyman.stores.database import (
     Aggregate,
@@ -207,13 +194,12 @@ class SqlRuns(Aggregate):
         if statuses is not None and not statuses:
             return ()
         in_session = only.get("session_id") is not None
-        place = follows("runs", "turn" if in_session else "created_at, id", after, newest_first=True)
-        clause, values = where(*_only(only), place)
+        where = _only(only).after("runs", "turn" if in_session else "created_at, id", after, newest_first=True)
         order = "turn DESC" if in_session else "created_at DESC, id DESC"
-        return await self._rows(f"{clause} ORDER BY {order} LIMIT ? OFFSET ?", *values, limit, offset)
+        return await self._rows(f"{where.clause} ORDER BY {order} LIMIT ? OFFSET ?", *where.values, limit, offset)
 
     async def count(self, **only: Unpack[RunFilter]) -> int:
-        return await self._count("runs", *_only(only))
+        return await self._count("runs", _only(only))
 
     async def unfinished(self, run_ids: Collection[str]) -> Collection[str]:
         """Those of these runs that are there and have not ended."""
@@ -489,22 +475,17 @@ class SqlRuns(Aggregate):
         return counts["runs"]
 
 
-def _only(only: RunFilter) -> Iterator[tuple[str, Sequence[Any]] | None]:
-    yield from _with_status(only.get("statuses"))
-    yield equals("session_id", only.get("session_id"))
-    yield belongs_to(only.get("principal_id", ANY_PRINCIPAL))
-    yield equals("agent_name", only.get("agent"))
-    yield equals("outcome", only.get("outcome"))
+def _only(only: RunFilter) -> Where:
+    where = Where().equals(session_id=only.get("session_id"), agent_name=only.get("agent"), outcome=only.get("outcome"))
+    where.of(only.get("principal_id", ANY_PRINCIPAL)).within("created_at", only.get("since"), only.get("until"))
     if (tool := only.get("tool")) is not None:
-        yield "EXISTS (SELECT 1 FROM calls WHERE calls.run_id = runs.id AND calls.tool_name = ?)", (tool,)
-    for sign, time in ((">=", only.get("since")), ("<", only.get("until"))):
-        yield None if time is None else (f"created_at {sign} ?", (time,))
-    yield from each_word("words", only.get("text", ""))
+        where.holds("EXISTS (SELECT 1 FROM calls WHERE calls.run_id = runs.id AND calls.tool_name = ?)", tool)
+    if (statuses := only.get("statuses")) is not None:
+        _with_status(where, statuses)
+    return where.words("words", only.get("text", ""))
 
 
-def _with_status(statuses: Collection[RunStatus] | None) -> Iterator[tuple[str, Sequence[Any]]]:
-    if statuses is None:
-        return
+def _with_status(where: Where, statuses: Collection[RunStatus]) -> None:
     wanted = tuple(status.value for status in statuses)
     condition = f"status IN ({marks(wanted)})"
     asked, running = RunStatus.AWAITING_APPROVAL in statuses, RunStatus.RUNNING in statuses
@@ -512,10 +493,10 @@ def _with_status(statuses: Collection[RunStatus] | None) -> Iterator[tuple[str, 
         condition = f"({condition} AND (NOT {_WAITS_FOR_A_PERSON} OR {_ASKED}))"
     elif running and not asked:
         condition = f"({condition} OR ({_WAITS_FOR_A_PERSON} AND NOT {_ASKED}))"
-    yield condition, wanted
+    where.holds(condition, *wanted)
     if not any(status.ended for status in statuses):
         # Says nothing new, but lets the indexes over unfinished runs be used.
-        yield "ended_at IS NULL", ()
+        where.holds("ended_at IS NULL")
 
 
 def _row(connection: Connection, order: RunOrder, *, any_session: bool) -> dict[str, Any]:
@@ -554,12 +535,12 @@ def _place(connection: Connection, order: RunOrder) -> int:
 
     So of each principal the oldest is begun first, then the second of each, and so on; and nothing is sorted for that.
     """
-    condition, values = belongs_to(order.principal_id) or ("", ())
+    whose = Where().of(order.principal_id)
     [(first, last)] = connection.query(
         f"SELECT (SELECT place FROM runs WHERE {_QUEUED} AND priority = ? ORDER BY {_LINE} LIMIT 1), "
-        f"(SELECT place FROM runs WHERE {_QUEUED} AND priority = ? AND created_at <= ? AND {condition} "
+        f"(SELECT place FROM runs WHERE {_QUEUED} AND priority = ? AND created_at <= ? AND {whose.tests[0]} "
         "ORDER BY created_at DESC, id DESC LIMIT 1)",
-        *(order.priority, order.priority, order.created_at, *values),
+        *(order.priority, order.priority, order.created_at, *whose.values),
     )
     return max(first or 1, (last or 0) + 1)
 

@@ -20,7 +20,7 @@ from journeyman.core.tasks import (
     TaskVersion,
 )
 from journeyman.stores.audit import add_note
-from journeyman.stores.connection import Connection, Test, each_word, is_among, json_text, json_text_over, where
+from journeyman.stores.connection import Connection, Where, is_among, json_text, json_text_over
 from journeyman.stores.database import Aggregate, reads, writes
 
 URGENCY = {priority: number for number, priority in enumerate(TaskPriority)}
@@ -69,7 +69,8 @@ class SqlTasks(Aggregate):
         offset: int = 0,
     ) -> TaskPage:
         """The tasks a filter leaves, and how many they are without the limit."""
-        clause, values = where(*_conditions(wanted or TaskFilter()))
+        where = _wanted(wanted or TaskFilter())
+        clause, values = where.clause, where.values
         [(total,)] = connection.query(f"SELECT COUNT(*) FROM tasks {clause}", *values)
         if after is not None:
             numbered = f"SELECT id, ROW_NUMBER() OVER (ORDER BY {_ORDERS[sort]}) AS number FROM tasks {clause}"
@@ -228,27 +229,21 @@ def _tasks(connection: Connection, bodies: Sequence[str]) -> tuple[Task, ...]:
 # --- filters
 
 
-def _conditions(wanted: TaskFilter) -> list[Test]:
-    tests: list[Test] = []
-    if wanted.status is not None:
-        tests.append(("status = ?", [wanted.status.value]))
-    if wanted.priority is not None:
-        tests.append(("urgency = ?", [URGENCY[wanted.priority]]))
+def _wanted(wanted: TaskFilter) -> Where:
+    where = Where().equals(status=wanted.status and wanted.status.value)
+    where.equals(urgency=None if wanted.priority is None else URGENCY[wanted.priority])
     if wanted.overdue_at is not None:
-        tests.append(("status <> ?", [TaskStatus.COMPLETED.value]))
+        where.holds("status <> ?", TaskStatus.COMPLETED.value)
     for sign, when in ((">=", wanted.due_after), ("<=", wanted.due_before), ("<", wanted.overdue_at)):
         if when is not None:
-            tests.append((f"eta {sign} ?", [_seconds(when)]))
-    tagged = "id IN (SELECT task_id FROM task_tags WHERE tag = ?)"
-    tests += [(tagged, [tag.casefold()]) for tag in wanted.tags]
-    if wanted.title is not None:
-        tests += each_word("title", wanted.title)
+            where.holds(f"eta {sign} ?", _seconds(when))
+    for tag in wanted.tags:
+        where.holds("id IN (SELECT task_id FROM task_tags WHERE tag = ?)", tag.casefold())
+    where.words("title", wanted.title or "")
     if wanted.text is not None:
-        words = each_word("words", wanted.text) or [("1 = 1", [])]
-        inside = " AND ".join(test for test, _ in words)
-        values = [value for _, given in words for value in given]
-        tests.append((f"(id = ? OR ({inside}))", [wanted.text.strip(), *values]))
-    return tests
+        words = Where().words("words", wanted.text)
+        where.holds(f"(id = ? OR ({' AND '.join(words.tests) or '1 = 1'}))", wanted.text.strip(), *words.values)
+    return where
 
 
 # --- attachments
