@@ -28,7 +28,7 @@ from journeyman.core.gaps import ToolGapReport
 from journeyman.core.runs import UNSURE, AgentResponse, LimitName, Outcome, ReasoningStep, RunStatus, unasked
 from journeyman.core.specification import FINISH, RESERVED_NAMES
 from journeyman.core.words import Patterns
-from journeyman.execution.outcome import cancelled
+from journeyman.execution.outcome import Refusal
 from journeyman.tools.tool import is_async
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ async def _close_turn(run: Run) -> None:
         if past is not None and past.started is not None:
             await run.executor.abandon(call, run.scope, past)
         else:
-            await run.executor.refuse(call, run.scope, cancelled(call.tool_name, under_way=False))
+            await run.executor.refuse(call, run.scope, Refusal.cancelled(call.tool_name, under_way=False))
     await finish_step(run, turn)
 
 

@@ -41,7 +41,7 @@ from journeyman.core.policy import ANY_PRINCIPAL, WRITE_ALL, PrincipalFilter
 from journeyman.core.protocols import beside
 from journeyman.core.runs import AgentResponse, Message, OutputT, RunStatus, Wait, Wanted
 from journeyman.core.storing import RunRow, SignalBatch
-from journeyman.execution.outcome import skipped, whole
+from journeyman.execution.outcome import Refusal, whole
 from journeyman.execution.results import UnserialisableResultError, measured
 
 if TYPE_CHECKING:
@@ -576,7 +576,7 @@ class Handle(Generic[OutputT]):
                 )
             facts: list[Fact] = [CallResolved(call_id=call_id, action=action, by=by, result=value)]
             if action != "rerun":  # together: a decision without its effect would be asked for again
-                left_out = skipped(past.unknown.tool_name)
+                left_out = Refusal.skipped(past.unknown.tool_name)
                 effect = {"status": left_out.status, "error": left_out.error}
                 if action == "done":
                     effect = {"status": CallStatus.SUCCESS, "result": value, "error": None}

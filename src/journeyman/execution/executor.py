@@ -62,20 +62,7 @@ from journeyman.execution.checks import (
     resolve,
 )
 from journeyman.execution.invoke import Invoker
-from journeyman.execution.outcome import (
-    PutAside,
-    Refusal,
-    Success,
-    Suspended,
-    cancelled,
-    circuit_open,
-    deadline_passed,
-    denied,
-    keep,
-    keep_media,
-    outcome_unknown,
-    rate_limited,
-)
+from journeyman.execution.outcome import PutAside, Refusal, Success, Suspended, keep, keep_media
 from journeyman.execution.recorder import Recorder
 from journeyman.execution.results import media_items, weigh
 from journeyman.provenance.flow import Flow, with_source
@@ -214,7 +201,7 @@ class Executor:
                 outcome = await self._kept(current, outcome)
         except asyncio.CancelledError:
             # Nothing may be left started without an outcome.
-            await self._finish(current, cancelled(call.tool_name, under_way=current.attempts > 0))
+            await self._finish(current, Refusal.cancelled(call.tool_name, under_way=current.attempts > 0))
             raise
         if isinstance(outcome, Suspended):
             return outcome
@@ -256,7 +243,7 @@ class Executor:
         if past.unknown is not None:
             current.risk = past.unknown.risk
         current.approval_id = None if past.approval is None else past.approval.id
-        return await self._finish(current, outcome_unknown(call.tool_name, ended=True))
+        return await self._finish(current, Refusal.outcome_unknown(call.tool_name, ended=True))
 
     def _begin(self, call: ToolCall, scope: CallScope, past: CallPast) -> CallInProgress:
         now = self.clock.time()
@@ -378,7 +365,7 @@ class Executor:
                 current.attempts = 0
                 return await self._govern(current)
         if past.unknown is None:
-            await self._finish(current, outcome_unknown(current.call.tool_name))
+            await self._finish(current, Refusal.outcome_unknown(current.call.tool_name))
         return Suspended(current.call.id, current.call.id, unknown=True)
 
     async def _grade(self, current: CallInProgress, tool: AnyTool, arguments: dict[str, Any], text: str) -> RiskLevel:
@@ -467,15 +454,17 @@ class Executor:
         match decision:
             case Approve(arguments=edited):
                 if (why := approval.not_to_be_approved_by(decision.by)) is not None:
-                    return denied("APPROVAL_DENIED", f"{tool.name!r} was not allowed: {why}")
+                    return Refusal.denied("APPROVAL_DENIED", f"{tool.name!r} was not allowed: {why}")
                 if (refusal := self._not_permitted_now(current)) is not None:
                     return refusal
                 return frozen if edited is None else await self._edited(edited, current, tool)
             case Deny(reason=reason):
-                return denied("APPROVAL_DENIED", f"{tool.name!r} was not allowed" + (f": {reason}" if reason else ""))
+                return Refusal.denied(
+                    "APPROVAL_DENIED", f"{tool.name!r} was not allowed" + (f": {reason}" if reason else "")
+                )
             case Expired():
                 seconds = (approval.expires_at - approval.requested_at).total_seconds()
-                return denied("APPROVAL_EXPIRED", f"nobody allowed {tool.name!r} within {seconds:g} s")
+                return Refusal.denied("APPROVAL_EXPIRED", f"nobody allowed {tool.name!r} within {seconds:g} s")
 
     def _not_permitted_now(self, current: CallInProgress) -> Refusal | None:
         """Time has passed since the call was checked: what the principal may do is looked up once more."""
@@ -493,7 +482,9 @@ class Executor:
             tool, current.call.model_copy(update={"arguments": edited, "malformed": None}), current.scope.policy
         )
         if isinstance(changed, Refusal):
-            return denied("APPROVAL_INVALID", f"the person's edited arguments are not valid: {changed.error.message}")
+            return Refusal.denied(
+                "APPROVAL_INVALID", f"the person's edited arguments are not valid: {changed.error.message}"
+            )
         if current.grounding is not None:
             current.grounding = edited_sources(current.grounding, current.arguments, changed.arguments)
         current.arguments = changed.arguments
@@ -544,14 +535,14 @@ class Executor:
         limits = policy.limits_of(tool.name, tool.specification.category, None if principal is None else principal.id)
         while (wait := await self.limiter.take(tool.name, limits)) > 0:
             if wait > current.wait_left or self.clock.monotonic() + wait > deadline:
-                return rate_limited(tool.name, wait)
+                return Refusal.rate_limited(tool.name, wait)
             current.wait_left -= wait
             await self.clock.sleep(wait)
         rule = policy.breaker
         if rule is not None and (wait := await self.breaker.blocked(tool.name, rule)) > 0:
-            return circuit_open(tool.name, wait)
+            return Refusal.circuit_open(tool.name, wait)
         if self.clock.monotonic() >= deadline:
-            return deadline_passed(tool.name)
+            return Refusal.deadline_passed(tool.name)
         return None
 
     async def _attempt(

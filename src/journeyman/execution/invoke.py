@@ -23,7 +23,7 @@ from journeyman.core.calls import CallStatus, MissingSecretError, ToolContext
 from journeyman.core.data import LARGE_TEXT, LOG_FIELDS
 from journeyman.core.errors import ErrorCategory, ErrorInfo, OutcomeUnknownError, Severity, ToolError
 from journeyman.execution.child import error_text
-from journeyman.execution.outcome import PutAside, Refusal, Success, guided, outcome_unknown, refuse
+from journeyman.execution.outcome import PutAside, Refusal, Success, guided, refuse
 from journeyman.execution.results import (
     MOST_BYTES,
     Budget,
@@ -336,7 +336,7 @@ def _tool_error(info: ErrorInfo, context: ToolContext) -> Refusal:
 def _lost(tool: AnyTool, why: str) -> Refusal:
     """Whoever was asked went away. Where repeating is safe, that is a failure like any other of the network."""
     if not tool.specification.repeat_safe:
-        return outcome_unknown(tool.name, why)
+        return Refusal.outcome_unknown(tool.name, why)
     return refuse(
         CallStatus.ERROR,
         "CONNECTION_LOST",

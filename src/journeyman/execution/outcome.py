@@ -49,6 +49,64 @@ class Refusal:
     retry: bool = False
     """Whether another attempt is safe and may help."""
 
+    @staticmethod
+    def denied(code: str, message: str) -> Refusal:
+        """The approval was denied, has expired, or nobody could be asked."""
+        recover = "Do not repeat the call; go on without it, or tell the user what was not done"
+        permission, low = ErrorCategory.PERMISSION, Severity.LOW
+        guidance = "Ask again if it is wanted after all, and have somebody at hand who may approve it"
+        return refuse(CallStatus.DENIED, code, message, recover, category=permission, severity=low, guidance=guidance)
+
+    @staticmethod
+    def skipped(tool_name: str) -> Refusal:
+        """The process died while the call ran, and a person decided to skip it."""
+        message = f"{tool_name!r} was interrupted, and a person decided to leave it out"
+        return refuse(CallStatus.ERROR, "SKIPPED", message, "Go on without it; do not repeat it")
+
+    @staticmethod
+    def outcome_unknown(tool_name: str, why: str = "", *, ended: bool = False) -> Refusal:
+        """Whoever ran the call, this process or a server, died meanwhile; a stored run waits until a person settles it.
+
+        The model reads it only where nobody can settle it, or the run was ``ended`` before somebody had.
+        """
+        why = why or f"the process died while {tool_name!r} ran{', and the run was ended' if ended else ''}"
+        settle = "Find out whether it took effect, then settle the call: run it again, mark it done, or skip it"
+        return refuse(
+            CallStatus.ERROR if ended else CallStatus.UNKNOWN,
+            "OUTCOME_UNKNOWN",
+            f"{why}: whether it took effect, nobody knows",
+            "It may have taken effect: check before repeating it, and tell the user",
+            severity=Severity.CRITICAL,
+            guidance="Find out whether it took effect before anybody asks for it again" if ended else settle,
+        )
+
+    @staticmethod
+    def cancelled(tool_name: str, *, under_way: bool) -> Refusal:
+        """The run was cancelled before the call had an outcome."""
+        message = f"{tool_name!r} was cancelled " + ("while it ran" if under_way else "before it ran")
+        recover = "It may have taken effect: check before repeating it" if under_way else "Ask again"
+        return refuse(CallStatus.CANCELLED, "CALL_CANCELLED", message, recover, severity=Severity.INFO)
+
+    @staticmethod
+    def rate_limited(tool_name: str, wait: float) -> Refusal:
+        message = f"{tool_name!r} is called too often; the next call is possible in {wait:.1f} s"
+        recover = "Do something else first, or tell the user to try again later"
+        category = ErrorCategory.RATE_LIMIT
+        return refuse(
+            CallStatus.ERROR, "RATE_LIMITED", message, recover, category=category, retryable=True, retry_after=wait
+        )
+
+    @staticmethod
+    def circuit_open(tool_name: str, wait: float) -> Refusal:
+        message = f"{tool_name!r} failed several times in a row and is not tried again for {wait:.0f} s"
+        recover = "Use another tool, or tell the user that this one is unavailable"
+        return refuse(CallStatus.ERROR, "CIRCUIT_OPEN", message, recover, severity=Severity.HIGH, retryable=True)
+
+    @staticmethod
+    def deadline_passed(tool_name: str) -> Refusal:
+        message, recover = f"there was no time left to run {tool_name!r}", "Answer with what you have"
+        return refuse(CallStatus.ERROR, "DEADLINE_PASSED", message, recover, category=ErrorCategory.TIMEOUT)
+
 
 @dataclass(frozen=True, slots=True)
 class Suspended:
@@ -112,64 +170,6 @@ def refuse(
         retry_after=retry_after,
     )
     return Refusal(status, info, unhealthy, retry)
-
-
-def denied(code: str, message: str) -> Refusal:
-    """The approval was denied, has expired, or nobody could be asked."""
-    recover = "Do not repeat the call; go on without it, or tell the user what was not done"
-    permission, low = ErrorCategory.PERMISSION, Severity.LOW
-    guidance = "Ask again if it is wanted after all, and have somebody at hand who may approve it"
-    return refuse(CallStatus.DENIED, code, message, recover, category=permission, severity=low, guidance=guidance)
-
-
-def skipped(tool_name: str) -> Refusal:
-    """The process died while the call ran, and a person decided to skip it."""
-    message = f"{tool_name!r} was interrupted, and a person decided to leave it out"
-    return refuse(CallStatus.ERROR, "SKIPPED", message, "Go on without it; do not repeat it")
-
-
-def outcome_unknown(tool_name: str, why: str = "", *, ended: bool = False) -> Refusal:
-    """Whoever ran the call, this process or a server, died meanwhile; a run in a store waits until a person settles it.
-
-    The model reads it only where nobody can settle it, or the run was ``ended`` before somebody had.
-    """
-    why = why or f"the process died while {tool_name!r} ran{', and the run was ended' if ended else ''}"
-    settle = "Find out whether it took effect, then settle the call: run it again, mark it done, or skip it"
-    return refuse(
-        CallStatus.ERROR if ended else CallStatus.UNKNOWN,
-        "OUTCOME_UNKNOWN",
-        f"{why}: whether it took effect, nobody knows",
-        "It may have taken effect: check before repeating it, and tell the user",
-        severity=Severity.CRITICAL,
-        guidance="Find out whether it took effect before anybody asks for it again" if ended else settle,
-    )
-
-
-def cancelled(tool_name: str, *, under_way: bool) -> Refusal:
-    """The run was cancelled before the call had an outcome."""
-    message = f"{tool_name!r} was cancelled " + ("while it ran" if under_way else "before it ran")
-    recover = "It may have taken effect: check before repeating it" if under_way else "Ask again"
-    return refuse(CallStatus.CANCELLED, "CALL_CANCELLED", message, recover, severity=Severity.INFO)
-
-
-def rate_limited(tool_name: str, wait: float) -> Refusal:
-    message = f"{tool_name!r} is called too often; the next call is possible in {wait:.1f} s"
-    recover = "Do something else first, or tell the user to try again later"
-    category = ErrorCategory.RATE_LIMIT
-    return refuse(
-        CallStatus.ERROR, "RATE_LIMITED", message, recover, category=category, retryable=True, retry_after=wait
-    )
-
-
-def circuit_open(tool_name: str, wait: float) -> Refusal:
-    message = f"{tool_name!r} failed several times in a row and is not tried again for {wait:.0f} s"
-    recover = "Use another tool, or tell the user that this one is unavailable"
-    return refuse(CallStatus.ERROR, "CIRCUIT_OPEN", message, recover, severity=Severity.HIGH, retryable=True)
-
-
-def deadline_passed(tool_name: str) -> Refusal:
-    message, recover = f"there was no time left to run {tool_name!r}", "Answer with what you have"
-    return refuse(CallStatus.ERROR, "DEADLINE_PASSED", message, recover, category=ErrorCategory.TIMEOUT)
 
 
 # --- results that are too large for their records: put away in an artifact store, and looked up again
