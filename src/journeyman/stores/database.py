@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial, wraps
-from typing import Any, ClassVar, Concatenate, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar
+from typing import Any, ClassVar, Concatenate, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 from journeyman.core.errors import StoreClosedError, StoreError
 from journeyman.core.storing import LONGEST_LEASE, checked_lease
@@ -447,8 +447,6 @@ def settle_future(future: asyncio.Future[Any], result: Any, error: BaseException
 # One table for all of them: working on a run, reading with a cursor, showing the runs of Slack. Each taking begins
 # a new epoch, which whoever writes under a lease has to name: a process that has lost it, is refused.
 
-LeaseKind: TypeAlias = Literal["run", "cursor", "duty"]
-
 _STALE_AFTER = 2 * LONGEST_LEASE
 """A lease that ends later than that was not given by the clock as it is now: it was set back since."""
 
@@ -463,31 +461,53 @@ class TakenLease(NamedTuple):
     """Until when they had it."""
 
 
-def take_lease(
-    connection: Connection,
-    kind: LeaseKind,
-    name: str,
-    *,
-    owner: str,
-    seconds: float,
-    dead: Collection[str] = (),
-    only: tuple[str, Sequence[Any]] = ("SELECT 1", ()),
-) -> TakenLease | None:
-    """Take a lease that nobody has, that is over, or that the taker itself or somebody ``dead`` has; else None.
+class Leases:
+    """Those of one kind."""
 
-    ``only`` is a SELECT, with its values, that has a row where the lease may be taken at all.
-    """
-    takeable = (owner, *dead)
-    select, values = only
-    rows = connection.query(
-        "INSERT INTO leases (kind, name, epoch, owner, until) "
-        f"SELECT CAST(? AS TEXT), CAST(? AS TEXT), 1, CAST(? AS TEXT), @now + ? WHERE EXISTS ({select}) "
-        "ON CONFLICT (kind, name) DO UPDATE SET epoch = leases.epoch + 1, taken_from = leases.owner, "
-        "taken_until = leases.until, owner = excluded.owner, until = excluded.until "
-        f"WHERE {lease_is_free('leases', takeable)} RETURNING epoch, taken_from, COALESCE(taken_until, 0)",
-        *(kind, name, owner, checked_lease(seconds), *values, *takeable),
-    )
-    return TakenLease(*rows[0]) if rows else None
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def take(
+        self,
+        connection: Connection,
+        name: str,
+        *,
+        owner: str,
+        seconds: float,
+        dead: Collection[str] = (),
+        only: tuple[str, Sequence[Any]] = ("SELECT 1", ()),
+    ) -> TakenLease | None:
+        """Take a lease that nobody has, that is over, or that the taker itself or somebody ``dead`` has; else None.
+
+        ``only`` is a SELECT, with its values, that has a row where the lease may be taken at all.
+        """
+        takeable = (owner, *dead)
+        select, values = only
+        rows = connection.query(
+            "INSERT INTO leases (kind, name, epoch, owner, until) "
+            f"SELECT CAST(? AS TEXT), CAST(? AS TEXT), 1, CAST(? AS TEXT), @now + ? WHERE EXISTS ({select}) "
+            "ON CONFLICT (kind, name) DO UPDATE SET epoch = leases.epoch + 1, taken_from = leases.owner, "
+            "taken_until = leases.until, owner = excluded.owner, until = excluded.until "
+            f"WHERE {lease_is_free('leases', takeable)} RETURNING epoch, taken_from, COALESCE(taken_until, 0)",
+            *(self._kind, name, owner, checked_lease(seconds), *values, *takeable),
+        )
+        return TakenLease(*rows[0]) if rows else None
+
+    def renew(self, connection: Connection, *, owner: str, seconds: float, returning: str) -> Sequence[Row]:
+        """Prolong all that an owner has, whatever the time; ``returning`` is SQL for each of them."""
+        return connection.query(
+            f"UPDATE leases SET until = @now + ? WHERE kind = ? AND owner = ? RETURNING {returning}",
+            *(checked_lease(seconds), self._kind, owner),
+        )
+
+    def release(self, connection: Connection, name: str, *, epoch: int) -> bool:
+        """Give a lease back; False where it was taken by somebody since."""
+        sql = "UPDATE leases SET owner = NULL, until = 0 WHERE kind = ? AND name = ? AND epoch = ?"
+        return connection.execute(sql, self._kind, name, epoch) == 1
+
+    def end(self, connection: Connection, name: str, *, epoch: int) -> None:
+        """Forget a lease that nobody will take again."""
+        connection.execute("DELETE FROM leases WHERE kind = ? AND name = ? AND epoch = ?", self._kind, name, epoch)
 
 
 def lease_is_free(table: str, takeable: Sequence[str] = ()) -> str:
@@ -498,22 +518,4 @@ def lease_is_free(table: str, takeable: Sequence[str] = ()) -> str:
     return f"({condition})"
 
 
-def renew_leases(
-    connection: Connection, kind: LeaseKind, *, owner: str, seconds: float, returning: str
-) -> Sequence[Row]:
-    """Prolong all leases of one kind that an owner has, whatever the time; ``returning`` is SQL for each of them."""
-    return connection.query(
-        f"UPDATE leases SET until = @now + ? WHERE kind = ? AND owner = ? RETURNING {returning}",
-        *(checked_lease(seconds), kind, owner),
-    )
-
-
-def release_lease(connection: Connection, kind: LeaseKind, name: str, *, epoch: int) -> bool:
-    """Give a lease back; False where it was taken by somebody since."""
-    sql = "UPDATE leases SET owner = NULL, until = 0 WHERE kind = ? AND name = ? AND epoch = ?"
-    return connection.execute(sql, kind, name, epoch) == 1
-
-
-def end_lease(connection: Connection, kind: LeaseKind, name: str, *, epoch: int) -> None:
-    """Forget a lease that nobody will take again."""
-    connection.execute("DELETE FROM leases WHERE kind = ? AND name = ? AND epoch = ?", kind, name, epoch)
+RUN_LEASES, CURSOR_LEASES, DUTY_LEASES = Leases("run"), Leases("cursor"), Leases("duty")

@@ -38,7 +38,7 @@ from journeyman.stores.approvals import put_label, supersede, withdraw
 from journeyman.stores.audit import add_audit
 from journeyman.stores.connection import EVERY, Connection, Row, json_text, storable
 from journeyman.stores.conversations import add_messages, read_history, touch_session
-from journeyman.stores.database import Database, end_lease, pauses, release_lease, settle_future
+from journeyman.stores.database import RUN_LEASES, Database, pauses, settle_future
 from journeyman.stores.gaps import add_gap
 from journeyman.stores.processes import drop_reports
 
@@ -328,9 +328,9 @@ def _advance(
         if status.ended:
             # Not when its process takes it to have ended: how long it is kept is the same for all.
             changes += ", ended_at = @now"
-            end_lease(connection, "run", run_id, epoch=epoch)
+            RUN_LEASES.end(connection, run_id, epoch=epoch)
         elif status.waiting:
-            release_lease(connection, "run", run_id, epoch=epoch)
+            RUN_LEASES.release(connection, run_id, epoch=epoch)
     sql = f"UPDATE runs SET {changes} WHERE id = ? AND epoch = ? AND last_seq = ?"
     return connection.execute(sql, *values, run_id, epoch, entries[0].seq - 1) == 1
 

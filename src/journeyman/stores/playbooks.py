@@ -14,7 +14,7 @@ from journeyman.core.errors import ConfigurationError, JournalConflictError, Pla
 from journeyman.core.playbook import PlaybookBullet, PlaybookChange, PlaybookState, PlaybookVersion, read_bullet
 from journeyman.core.storing import CursorBatch, RunRow
 from journeyman.stores.connection import Connection, entities, json_text
-from journeyman.stores.database import Aggregate, release_lease, take_lease, writes
+from journeyman.stores.database import CURSOR_LEASES, Aggregate, writes
 from journeyman.stores.runs import ROW_COLUMNS, RUNS_AND_LEASES
 
 
@@ -26,7 +26,7 @@ class SqlCursors(Aggregate):
         self, connection: Connection, name: str, *, owner: str, lease_seconds: float, limit: int = 100
     ) -> CursorBatch | None:
         """The next ended runs, oldest first; None when there are none, or another process holds the cursor."""
-        taken = take_lease(connection, "cursor", name, owner=owner, seconds=lease_seconds)
+        taken = CURSOR_LEASES.take(connection, name, owner=owner, seconds=lease_seconds)
         if taken is None:
             return None
         connection.put("cursors", {"name": name, "position": 0}, key="name")
@@ -36,7 +36,7 @@ class SqlCursors(Aggregate):
             *(position, limit),
         )
         if not rows:
-            release_lease(connection, "cursor", name, epoch=taken.epoch)
+            CURSOR_LEASES.release(connection, name, epoch=taken.epoch)
             return None
         runs = entities(RunRow, (row[1:] for row in rows))
         return CursorBatch(name=name, epoch=taken.epoch, after=position, up_to=rows[-1][0], runs=runs)
@@ -51,7 +51,7 @@ class SqlCursors(Aggregate):
 
 
 def _advance(connection: Connection, batch: CursorBatch) -> None:
-    held = release_lease(connection, "cursor", batch.name, epoch=batch.epoch)
+    held = CURSOR_LEASES.release(connection, batch.name, epoch=batch.epoch)
     sql = "UPDATE cursors SET position = ? WHERE name = ? AND position = ?"
     if not held or not connection.execute(sql, batch.up_to, batch.name, batch.after):
         raise JournalConflictError(f"cursor {batch.name!r} was taken over by another process; read it again")

@@ -13,7 +13,7 @@ from journeyman.core.data import FORMAT
 from journeyman.core.runs import RunStatus
 from journeyman.core.storing import Lease, NotedRequest, SignalBatch
 from journeyman.stores.connection import Connection, columns, entities
-from journeyman.stores.database import Aggregate, Database, release_lease, take_lease, writes
+from journeyman.stores.database import DUTY_LEASES, Aggregate, Database, writes
 
 # --- calls that were under way when their run was taken over
 
@@ -174,14 +174,14 @@ class SqlLeases(Aggregate):
 
         Returns who has it now. Leases begin and end by the database's clock.
         """
-        take_lease(connection, "duty", name, owner=owner, seconds=lease_seconds, dead=dead)
+        DUTY_LEASES.take(connection, name, owner=owner, seconds=lease_seconds, dead=dead)
         [row] = connection.query("SELECT owner, epoch FROM leases WHERE kind = 'duty' AND name = ?", name)
         return Lease(owner=row[0], epoch=row[1])
 
     @writes(sync=False)
     def release(self, connection: Connection, name: str, *, epoch: int) -> None:
         """Give a duty back, if it is still the one of this epoch."""
-        release_lease(connection, "duty", name, epoch=epoch)
+        DUTY_LEASES.release(connection, name, epoch=epoch)
 
 
 # --- requests that clients may send again, and the runs that answer them

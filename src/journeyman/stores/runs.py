@@ -18,16 +18,7 @@ from journeyman.core.storing import ON_PROBATION, CallReport, DueRun, FormerOwne
 from journeyman.stores.calls import add_chunks, chunked
 from journeyman.stores.connection import EVERY, Connection, Where, entities, is_among, json_text, marks, storable
 from journeyman.stores.conversations import drop_unused_session, touch_session
-from journeyman.stores.database import (
-    Aggregate,
-    end_lease,
-    lease_is_free,
-    reads,
-    release_lease,
-    renew_leases,
-    take_lease,
-    writes,
-)
+from journeyman.stores.database import RUN_LEASES, Aggregate, lease_is_free, reads, writes
 from journeyman.stores.journal import SqlJournal, read_facts
 from journeyman.stores.processes import forget_deaths, heard_of, note_former_owner
 from journeyman.stores.retention import purge_runs
@@ -254,9 +245,7 @@ class SqlRuns(Aggregate):
             for (principal_id,) in connection.query("SELECT principal_id FROM runs WHERE id = ?", run_id):
                 connection.lock(f"principal {principal_id}")
         only = f"SELECT 1 FROM {RUNS_AND_LEASES} WHERE id = ? AND {_UNFINISHED} {conditions}"
-        taken = take_lease(
-            connection, "run", run_id, owner=owner, seconds=lease_seconds, dead=dead, only=(only, counted)
-        )
+        taken = RUN_LEASES.take(connection, run_id, owner=owner, seconds=lease_seconds, dead=dead, only=(only, counted))
         if taken is None:
             return None
         lost = None if taken.taken_from == owner else taken.taken_from
@@ -267,7 +256,7 @@ class SqlRuns(Aggregate):
             *(taken.epoch, run_id),
         )
         if not rows:  # whoever had it has ended it meanwhile
-            end_lease(connection, "run", run_id, epoch=taken.epoch)
+            RUN_LEASES.end(connection, run_id, epoch=taken.epoch)
             return None
         if taken.taken_from is not None and rows[0][0] == 1:
             forget_deaths(connection, run_id)  # it got further since the others
@@ -316,7 +305,7 @@ class SqlRuns(Aggregate):
     def renew(self, connection: Connection, owner: str, *, lease_seconds: float) -> Sequence[str]:
         """Prolong the leases of everything this owner holds; returns the runs somebody wants cancelled."""
         returning = "name, (SELECT cancel_wanted FROM runs WHERE runs.id = leases.name)"
-        rows = renew_leases(connection, "run", owner=owner, seconds=lease_seconds, returning=returning)
+        rows = RUN_LEASES.renew(connection, owner=owner, seconds=lease_seconds, returning=returning)
         return tuple(run_id for run_id, wanted in rows if wanted)
 
     @writes(sync=True)
@@ -341,7 +330,7 @@ class SqlRuns(Aggregate):
     @writes(sync=False)
     def release(self, connection: Connection, run_id: str, *, owner: str, epoch: int) -> None:
         """Give a run back without ending it. One that was taken over: say that nothing of it is under way here."""
-        if not release_lease(connection, "run", run_id, epoch=epoch):
+        if not RUN_LEASES.release(connection, run_id, epoch=epoch):
             heard_of(connection, owner)
             connection.execute("DELETE FROM former_owners WHERE run_id = ? AND owner = ?", run_id, owner)
 
