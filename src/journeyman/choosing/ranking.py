@@ -20,15 +20,7 @@ from operator import mul
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from journeyman.choosing import value_kinds, wording
-from journeyman.choosing.actions import (
-    CHANGES,
-    asked_actions,
-    concepts,
-    cued_actions,
-    mood_of,
-    near,
-    tool_actions,
-)
+from journeyman.choosing.actions import CHANGES, asked_actions, concepts, cued_actions, mood_of, near, tool_actions
 from journeyman.choosing.gaps import Asked, Needs, share
 from journeyman.core.errors import ModelError
 from journeyman.core.protocols import Embedder

@@ -13,17 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
-from journeyman.core.approvals import (
-    NOBODY,
-    Approval,
-    Approve,
-    Approver,
-    Decision,
-    Deny,
-    Expired,
-    GrantTerms,
-    Question,
-)
+from journeyman.core.approvals import NOBODY, Approval, Approve, Approver, Decision, Deny, Expired, GrantTerms, Question
 from journeyman.core.calls import Secrets, ToolContext, ungrounded
 from journeyman.core.data import LOG_FIELDS, canonical_json, digest, moment, one_line
 from journeyman.core.errors import ToolError

@@ -11,14 +11,7 @@ from pydantic import Field
 
 from journeyman.core.calls import ResultField, Taken
 from journeyman.core.data import Entity
-from journeyman.core.playbook import (
-    Advice,
-    Demonstration,
-    Lookup,
-    NextStep,
-    ToolCallingStrategy,
-    placeholder,
-)
+from journeyman.core.playbook import Advice, Demonstration, Lookup, NextStep, ToolCallingStrategy, placeholder
 from journeyman.core.runs import Message, Role, ToolCall
 from journeyman.core.specification import FINISH
 from journeyman.learning.alignment import Alike, aligned

@@ -33,13 +33,7 @@ from journeyman.learning.curator import Curator
 from journeyman.learning.episodes import Episode, from_conversation, from_response
 from journeyman.learning.evidence import only_failed
 from journeyman.learning.examples import forms_alike
-from journeyman.learning.forms import (
-    LearningSettings,
-    as_advice,
-    lookup_advice,
-    warning_advice,
-    worded_alike,
-)
+from journeyman.learning.forms import LearningSettings, as_advice, lookup_advice, warning_advice, worded_alike
 from journeyman.learning.index import Ranked, StrategyIndex, rank
 from journeyman.learning.reflector import Lesson, Reflector
 from journeyman.retrieval.embedders import default_embedder

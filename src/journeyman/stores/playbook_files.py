@@ -21,13 +21,7 @@ from typing import IO, Any, ParamSpec, TypeVar
 
 from journeyman.core.data import unchecked
 from journeyman.core.errors import ConfigurationError, PlaybookConflictError
-from journeyman.core.playbook import (
-    PlaybookBullet,
-    PlaybookChange,
-    PlaybookState,
-    PlaybookVersion,
-    read_bullet,
-)
+from journeyman.core.playbook import PlaybookBullet, PlaybookChange, PlaybookState, PlaybookVersion, read_bullet
 from journeyman.core.storing import CursorBatch
 
 P = ParamSpec("P")

@@ -18,14 +18,7 @@ from urllib.parse import parse_qsl, quote, urljoin, urlsplit
 from pydantic_core import from_json
 
 from journeyman.core.calls import ToolContext
-from journeyman.core.data import (
-    MCP_MESSAGE_BYTES,
-    MCP_TOOLS,
-    check_containers,
-    digest,
-    read_at_most,
-    visible,
-)
+from journeyman.core.data import MCP_MESSAGE_BYTES, MCP_TOOLS, check_containers, digest, read_at_most, visible
 from journeyman.core.errors import ConfigurationError, ErrorCategory, JourneymanError, OutcomeUnknownError, ToolError
 from journeyman.core.policy import RiskLevel
 from journeyman.core.specification import ToolSpecification
