@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -36,7 +36,9 @@ from journeyman.core.runs import Limits, TaskInput, ToolCall
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.storing import ChainStep
 from journeyman.execution.outcome import whole
-from journeyman.provenance.ledger import Ledger
+
+if TYPE_CHECKING:
+    from journeyman.provenance.ledger import Ledger
 
 MOST_STEPS = 100
 MOST_RESOLVED = 1_000_000
