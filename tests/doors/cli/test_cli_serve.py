@@ -218,6 +218,9 @@ def test_a_proxy_that_is_no_address_is_refused(cli: Cli, monkeypatch: pytest.Mon
     monkeypatch.setenv("JOURNEYMAN_FORWARDED_ALLOW_IPS", "127.0.0.1,everybody")
     ended = cli("serve", "--port", "0")
     assert (ended.code, "a trusted proxy is an address" in ended.err) == (2, True)
+    Path("journeyman.yaml").write_text("version: 1\n")
+    checked = cli("config", "check")
+    assert (checked.code, "a trusted proxy is an address" in checked.err) == (2, True)
 
 
 # --- serving with options

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.resources import files
@@ -25,7 +26,7 @@ from journeyman.doors.cli.loading import load_agent
 from journeyman.doors.cli.options import WrongUsageError
 from journeyman.doors.cli.printed import printing_to_stderr
 from journeyman.doors.cli.program import program
-from journeyman.doors.cli.serve import live_split, must_be_bindable, served_as, token_file
+from journeyman.doors.cli.serve import PROXIES_VARIABLE, live_split, must_be_bindable, served_as, token_file
 from journeyman.doors.cli.trust import confirm_file, remember_own, unconfirmed
 from journeyman.settings.problems import SettingsError
 from journeyman.settings.reading import examine, json_schema, read_settings
@@ -148,7 +149,7 @@ def _refused(checked: Configuration, *, bound: bool) -> Iterator[tuple[tuple[str
     for key, place in ((("learning", "folder"), folder), (("runs", "traces"), traces)):
         if place is not None and place.exists() and not place.is_dir():
             yield key, f"{str(place)!r} is no folder"
-    if http != Http():  # who never serves needs none of its packages
+    if http != Http() or os.environ.get(PROXIES_VARIABLE):  # who never serves needs none of its packages
         yield from _refused_by_serve(http)
 
 
