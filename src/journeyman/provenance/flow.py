@@ -24,7 +24,7 @@ from journeyman.core.data import canonical_json, one_line
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.words import WORD, stands_in, stem, words
 from journeyman.provenance.carried import LONGEST_CARRIED, Carried
-from journeyman.provenance.index import is_identifier, is_when, refers
+from journeyman.provenance.index import is_identifier, is_when, last_word, refers
 from journeyman.provenance.ledger import (
     MOST_VALUES,
     Author,
@@ -406,7 +406,7 @@ class Flow:
                 return self._theirs(value)  # half of theirs is none of theirs
             if self.speak_of(lists.computed):
                 return False
-            if not lists.counted.isdisjoint(words(name)) and self._one_of(call):
+            if last_word(name) in lists.counted and self._one_of(call):
                 said |= {"1"}
             return plain(value) not in said and bool(said - call.figures) and self._theirs(value)
         days, times = days_in(value), times_in(value)
@@ -630,7 +630,8 @@ class _Call:
             for name, value in arguments.items()
             for item in inner_values(name, schemas.get(name), value, most=MOST_VALUES + 1)
         ]
-        self._all += [(f"{name}.{key}", name, None, key) for name, value in arguments.items() for key in _keys(value)]
+        keyed = [(name, value) for name, value in arguments.items() if isinstance(value, dict)]
+        self._all += [(f"{name}.{key}", name, None, key) for name, value in keyed for key in _keys(value)]
         self.values = [
             (path, name, schema, text)
             for path, name, schema, value in self._all
@@ -658,8 +659,13 @@ class _Call:
 
     @cached_property
     def figures(self) -> frozenset[str]:
-        texts = (written(value) for _, _, _, value in self._all if not isinstance(value, bool))
-        return frozenset(figure for text in texts for figure in (plain(text), *figures_in(text)))
+        found = set[str]()
+        for _, _, _, value in self._all:
+            if not isinstance(value, bool):
+                found.add(plain(text := written(value)))
+                if not text.isdecimal():
+                    found |= figures_in(text)
+        return frozenset(found)
 
     @cached_property
     def days(self) -> frozenset[Day]:
@@ -710,7 +716,7 @@ class _Call:
                 return None
             return self._not_theirs(path, text, "stands in place of what you said")
         if flow.person.has(text):
-            if lists.exact.isdisjoint(words(name)) or any(text in said for said in flow.person.texts):
+            if last_word(name) not in lists.exact or any(text in said for said in flow.person.texts):
                 return None
             return self._not_theirs(path, text, "is written otherwise than you said")
         free = not reference and _is_free(name, text)
@@ -828,9 +834,9 @@ def _holds_more(text: str) -> bool:
     return len(text) > LONGEST_SHOWN or _encoded(text) is not None or any(shape.search(text) for shape in _SHAPES[:3])
 
 
-def _keys(value: Any) -> Iterator[str]:
+def _keys(value: Mapping[str, Any]) -> Iterator[str]:
     """Keys that are written like a name of somebody or something, and not like that of a field."""
-    for key in value if isinstance(value, dict) else ():
+    for key in value:
         if any(shape.search(key) for shape in _SHAPES):
             yield key
 

@@ -226,21 +226,22 @@ def _is_identifier_text(name: str, text: str) -> bool:
 
 def _named(name: str) -> bool:
     """Whether a parameter is named as an identifier, e.g. ``order_id``, ``userId`` or ``contact_email``."""
-    return _last_word(name) in _NAMED
+    return last_word(name) in _NAMED
 
 
+@lru_cache(maxsize=4_096)
 def refers(name: str) -> bool:
     """Whether a parameter or field is named as a reference to something that is kept elsewhere."""
-    return _last_word(name) in _REFERENCES
+    return last_word(name) in _REFERENCES
 
 
 def identifies(name: str) -> bool:
     """Whether a field is named as what tells somebody or something from others."""
-    return _last_word(name) in _IDENTITIES
+    return last_word(name) in _IDENTITIES
 
 
 @lru_cache(maxsize=4_096)
-def _last_word(name: str) -> str:
+def last_word(name: str) -> str:
     parts = _name_words(name)
     return parts[-1].lower() if parts else ""
 

@@ -103,6 +103,7 @@ def _denied(clause: str) -> set[str]:
     return denied
 
 
+@lru_cache(maxsize=4_096)
 def plain(amount: str) -> str:
     """An amount as a number is written: ``$1,200.00`` and ``1.200,00 €`` are 1200."""
     bare = amount.strip("$€£ ~+").rstrip(".").replace("’", ",").replace("'", ",")
