@@ -69,6 +69,19 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path: Path, ending: signal.Signa
 
 
 @pytest.mark.slow
+def test_a_module_that_is_edited_meanwhile_is_said_to_run_as_before(tmp_path: Path) -> None:
+    text = "from journeyman import tool\n\n@tool(read_only=True)\ndef weigh() -> int:\n    'Weigh.'\n    return 1\n"
+    file = tmp_path / "scales.py"
+    file.write_text(text)
+    with serving(tmp_path, "--library", "scales.py", JOURNEYMAN_TOKEN="t" * 32) as (process, _):
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("model ")
+        file.write_text(text.replace("return 1", "return 2"))
+        assert process.stderr.readline() == "journeyman: edited, and still run as before: scales.py\n"
+        assert "begin this command again" in process.stderr.readline()
+
+
+@pytest.mark.slow
 def test_the_end_waits_for_nobody_s_body_and_says_nothing_of_it(tmp_path: Path) -> None:
     with serving(tmp_path) as (process, url), ExitStack() as stack:
         assert process.stderr is not None

@@ -29,7 +29,7 @@ from journeyman.core.data import new_id
 from journeyman.core.errors import ConfigurationError, InvalidDataError, SessionTakenError
 from journeyman.core.runs import CHAT_MESSAGE_LIMIT, UNFINISHED, Role, SessionRow, task_of
 from journeyman.doors.cli import options, screen
-from journeyman.doors.cli.loading import RememberedTools, command, in_running_app, load_for_run
+from journeyman.doors.cli.loading import Edited, RememberedTools, command, in_running_app, load_for_run
 from journeyman.doors.cli.options import ExitCode, RunOptions
 from journeyman.doors.cli.program import must_be_a_person
 from journeyman.doors.cli.run import see_through
@@ -121,6 +121,7 @@ class _Conversation:
         self._session = app.session(given.session or new_id("chat"))
         self._console = screen.console(stderr=True)
         self._interrupts = _Interrupts()
+        self._edited = Edited()
         self._attached: list[Medium] = []
         """Goes with the next message."""
 
@@ -142,6 +143,7 @@ class _Conversation:
                 break
             if not (text := line.strip()):
                 continue
+            self._edited.note()
             if (order := parsed(text)) is None:
                 code = await self._say(text)
             elif order[0] == QUIT:

@@ -32,11 +32,37 @@ T = TypeVar("T")
 
 _GGUF = "gguf:"
 
+LOOK_SECONDS = 1.0
+_NOT_OWN = (sys.prefix, sys.base_prefix, str(Path(__file__).parents[2]))
 GRACE_SECONDS = 5.0
 """How long a person who ends a command waits for the step under way."""
 
 LOADER = Loader(configuration, confirm_agents, printing_to_stderr)
 load_agent, load_library, listed_library, imported = LOADER.agent, LOADER.library, LOADER.listed, LOADER.imported
+
+
+class Edited:
+    """Modules of one's own that were written after they were imported: what runs is as it was, and says so."""
+
+    def __init__(self) -> None:
+        self._known = self._written()
+
+    @staticmethod
+    def _written() -> dict[str, int]:
+        files = {getattr(module, "__file__", None) or "" for module in list(sys.modules.values())}
+        own = (Path(file) for file in files if file and not file.startswith(_NOT_OWN))
+        return {str(file): file.stat().st_mtime_ns for file in own if file.is_file()}
+
+    def note(self) -> None:
+        now = self._written()
+        if edited := [Path(file).name for file, time in now.items() if self._known.get(file, time) != time]:
+            screen.note(f"edited, and still run as before: {', '.join(edited)}", "begin this command again to use them")
+        self._known = now
+
+    async def watch(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            self.note()
 
 
 _LISTS = {

@@ -28,6 +28,7 @@ from journeyman.core.protocols import beside
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.configured import configuration, naming, settings
 from journeyman.doors.cli.loading import (
+    Edited,
     RememberedTools,
     imported,
     load_agent,
@@ -264,14 +265,18 @@ def agents_and_tools(given: RunOptions, store: SqlStore) -> tuple[list[Agent], T
     return [agent], tools
 
 
-def opening(given: RunOptions, database: SqlStore, **parts: Any) -> contextlib.AbstractAsyncContextManager[Service]:
+@contextlib.asynccontextmanager
+async def opening(given: RunOptions, database: SqlStore, **parts: Any) -> AsyncIterator[Service]:
     """The service of a command, under the configuration file; it tells which stores and runs nobody has confirmed."""
     from journeyman.app.service import open_service
 
     followed, gate = configuration(database), Gate(tell=True)
-    return open_service(
-        store=given.store, database=database, model=given.model, configuration=followed, gate=gate, **parts
-    )
+    named: dict[str, Any] = {"store": given.store, "model": given.model, "gate": gate}
+    async with (
+        open_service(database=database, configuration=followed, **named, **parts) as service,
+        beside(Edited().watch()),
+    ):
+        yield service
 
 
 def tell_who_answers(service: Service) -> None:
@@ -336,7 +341,7 @@ def worker(
             gate=Gate(tell=True),
             **{**operation_of(runs), "concurrency": concurrency},
         )
-        async with app:
+        async with app, beside(Edited().watch()):
             await work(app, store, concurrency=concurrency, ready=ready)
 
     with printing_to_stderr():
