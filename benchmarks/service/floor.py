@@ -1,4 +1,4 @@
-"""The floor: a bare FastAPI endpoint with a hand-written loop. No validation, no store, no governance, no way back."""
+"""The floor: a bare Starlette endpoint, a hand-written loop. No validation, no store, no governance, no way back."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any
 
 import aiohttp
 import uvicorn
-from fastapi import FastAPI
-from fastapi.sse import EventSourceResponse, ServerSentEvent
-from pydantic import BaseModel
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+from starlette.routing import Route
 
 TOOL = {
     "type": "function",
@@ -24,23 +25,20 @@ TOOL = {
 }
 
 
-class Said(BaseModel):
-    message: str
-    session_id: str = ""
-
-
 def look(place: str) -> str:
     return f"nothing at {place}"
 
 
-def bare(model_url: str, session: aiohttp.ClientSession) -> FastAPI:
-    api = FastAPI()
+def _event(kind: str, **fields: Any) -> bytes:
+    return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n".encode()
+
+
+def bare(model_url: str, session: aiohttp.ClientSession) -> Starlette:
     conversations: dict[str, list[dict[str, Any]]] = {}
 
-    @api.post("/api/v1/chat", response_class=EventSourceResponse)
-    async def chat(said: Said) -> AsyncIterator[ServerSentEvent]:
-        messages = conversations.setdefault(said.session_id, [])
-        messages.append({"role": "user", "content": said.message})
+    async def answered(said: dict[str, str]) -> AsyncIterator[bytes]:
+        messages = conversations.setdefault(said["session_id"], [])
+        messages.append({"role": "user", "content": said["message"]})
         while True:
             text, calls = "", []
             body = {"model": "any", "stream": True, "messages": messages, "tools": [TOOL]}
@@ -52,19 +50,21 @@ def bare(model_url: str, session: aiohttp.ClientSession) -> FastAPI:
                     calls += delta.get("tool_calls", [])
                     if piece := delta.get("content"):
                         text += piece
-                        yield ServerSentEvent(data={"type": "text_delta", "text": piece}, event="text_delta")
+                        yield _event("text_delta", text=piece)
             if not calls:
                 messages.append({"role": "assistant", "content": text})
-                yield ServerSentEvent(data={"type": "answer", "text": text}, event="answer")
-                yield ServerSentEvent(raw_data="[DONE]")
+                yield _event("answer", text=text) + b"data: [DONE]\n\n"
                 return
             messages.append({"role": "assistant", "content": text, "tool_calls": calls})
             for call in calls:
                 result = look(**json.loads(call["function"]["arguments"]))
-                yield ServerSentEvent(data={"type": "call_finished", "result": result}, event="call_finished")
+                yield _event("call_finished", result=result)
                 messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
 
-    return api
+    async def chat(request: Request) -> StreamingResponse:
+        return StreamingResponse(answered(await request.json()), media_type="text/event-stream")
+
+    return Starlette(routes=[Route("/api/v1/chat", chat, methods=["POST"])])
 
 
 async def main(model_url: str) -> None:

@@ -11,6 +11,9 @@ from aiohttp import web
 from benchmarks.programs import serve
 
 PIECES = [f"word{number} " for number in range(20)]
+AT_LENGTH = "at length"
+"""What a request ends with whose answer has so many times the words."""
+LONGER = 10
 TOOLS = {"look": {"place": "here"}, "erase": {"place": "here"}}
 
 
@@ -36,7 +39,8 @@ async def _complete(request: web.Request) -> web.StreamResponse:
     if messages[-1]["role"] == "user":
         await response.write(CALLS["erase" if "erase" in messages[-1]["content"] else "look"])
     else:
-        for piece in ANSWER:
+        said = [message["content"] for message in messages if message["role"] == "user"]
+        for piece in ANSWER * (LONGER if said[-1].endswith(AT_LENGTH) else 1):
             await response.write(piece)
         await response.write(_chunk({}, "stop"))
     await response.write(b"data: [DONE]\n\n")
