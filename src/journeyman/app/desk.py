@@ -311,9 +311,12 @@ class Desk:
 
     async def must_own_session(self, session_id: str, *, new: bool = False) -> None:
         """Refuse to change another's session; with ``new``, one that is not there may be begun."""
-        if new and await self._store.conversations.get(session_id) is None:
+        row = await self._store.conversations.get(session_id)
+        if row is None and new:
             return
-        self._must_own((await self.session(session_id)).principal_id)
+        if row is None or not self._sees(row.principal_id):
+            raise NotFoundError("session", session_id)
+        self._must_own(row.principal_id)
 
     @asynccontextmanager
     async def begins_in(self, session_id: str) -> AsyncIterator[None]:

@@ -98,20 +98,24 @@ class Watch(asyncio.Event):
         super().__init__()
         self.response: AgentResponse | None = None
         """Set when the run ends while it is watched. The store knows of the end by then."""
+        self.newest: int | None = None
+        """The number of the fact heard last; None where there may be others that were not heard."""
         self._after = after
         self._signals: deque[tuple[int, Event]] = deque()
         self._lossy = False
 
     async def wait_for(self, seconds: float) -> None:
         """Until there is news, but no longer than this."""
-        with contextlib.suppress(TimeoutError):
+        try:
             async with asyncio.timeout(seconds):
                 await self.wait()
+        except TimeoutError:
+            self.newest = None
 
     def hear(self, event: Event) -> None:
         """Something that happened to a run that is worked on here."""
         if event.seq is not None:
-            self._lossy = False
+            self._lossy, self.newest = False, event.seq
             self._after = None if self._after is None else event.seq
             if type(event) is RunFinished or type(event) is RunFailed:
                 self.response = event.response
@@ -498,16 +502,20 @@ class Handle(Generic[OutputT]):
                 watch.clear()
                 here = self._runner.at_work(self.run_id)
                 try:
-                    row = await self._row()
+                    newest = watch.newest
+                    if newest is None or not here:  # else every fact was heard, and nothing else is asked of the row
+                        row = await self._row()
+                        newest = row.last_seq
                     for seq, signals in () if here else await inbox.read(row, after):
                         watch.add(seq, signals)
                     facts: Sequence[Fact] = ()
-                    if row.last_seq > after:  # a slow reader holds no more than these in memory
+                    if newest > after:  # a slow reader holds no more than these in memory
                         facts = await self._runner.store.runs.facts(self.run_id, after=after, limit=_FACTS_AT_ONCE)
                     position = None if here or row.status is not RunStatus.QUEUED else await self.position()
                 except StoreError:
                     # Whoever follows a run is not told of a database that is away for a while; it only takes longer.
                     await watch.wait_for(_AWAY_SECONDS)
+                    watch.newest = None
                     continue
                 batch: list[Event] = []
                 if position is not None and position != place:
