@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 STORE_VARIABLE = "JOURNEYMAN_STORE"
 TOKENS_VARIABLE = "JOURNEYMAN_TOKENS"
 MOST_SHOWN = 5
-_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +211,8 @@ def is_own(path: Path) -> bool:
         file, folder = path.stat(), path.resolve().parent.stat()
     except OSError:
         return False
-    replaceable = folder.st_mode & _OTHERS_WRITE and not folder.st_mode & stat.S_ISVTX
-    return file.st_uid in (0, os.geteuid()) and not file.st_mode & _OTHERS_WRITE and not replaceable
+    replaceable = folder.st_mode & OTHERS_WRITE and not folder.st_mode & stat.S_ISVTX
+    return file.st_uid in (0, os.geteuid()) and not file.st_mode & OTHERS_WRITE and not replaceable
 
 
 def unless_own(path: Path, names: Sequence[Name]) -> Sequence[Name]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, Literal, Self
@@ -223,16 +224,12 @@ class ToolCategory(Entity, defer_build=True):
     tools: dict[str, ToolConfiguration] = Field(default_factory=dict)
     """By name, which a tool's configuration need not repeat."""
 
-    @field_validator("tools", mode="before")
+    @field_validator("tools", mode="wrap")
     @classmethod
-    def _by_name(cls, value: Any) -> Any:
-        if not isinstance(value, dict):
-            return value
-        return {name: {"tool_name": name, **said} if isinstance(said, dict) else said for name, said in value.items()}
-
-    @field_validator("tools")
-    @classmethod
-    def _one_name(cls, value: dict[str, ToolConfiguration]) -> dict[str, ToolConfiguration]:
-        if other := [said.tool_name for name, said in value.items() if said.tool_name != name]:
+    def _by_name(cls, value: Any, read: Callable[[Any], dict[str, ToolConfiguration]]) -> dict[str, ToolConfiguration]:
+        given = value.items() if isinstance(value, dict) else ()
+        named = {name: {"tool_name": name, **said} if isinstance(said, dict) else said for name, said in given}
+        found = read(named or value)
+        if other := [said.tool_name for name, said in found.items() if said.tool_name != name]:
             raise ValueError(f"{other[0]!r} is configured under another name")
-        return value
+        return found

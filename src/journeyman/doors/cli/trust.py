@@ -11,7 +11,6 @@ import asyncio
 import json
 import os
 import shlex
-import stat
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,7 +24,7 @@ import typer
 from journeyman.app import AgentFile, SqlStore, ToolLibrary
 from journeyman.app.loading import agent_files, file_of, open_at
 from journeyman.app.service import local_library
-from journeyman.app.trust import Name, model_names, names_in, origin_names, reasons
+from journeyman.app.trust import OTHERS_WRITE, Name, model_names, names_in, origin_names, reasons
 from journeyman.core.errors import ApprovalError, ConfigurationError
 from journeyman.core.runs import UNFINISHED
 from journeyman.core.storing import Origin, RunOrder
@@ -50,7 +49,6 @@ MOST_BEGUN = 1_000
 _FILE = Name("file", "", "is", "known")
 """Kept of a file that was named, so that it is known also where it names nothing."""
 _LOCAL = "journeyman.toolkits.local"
-_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _SQLITE = b"SQLite format 3\0"
 
 
@@ -341,7 +339,7 @@ def trusted() -> dict[str, Any]:
     try:
         with place.open(encoding="utf-8") as file:
             held = os.fstat(file.fileno())
-            if held.st_mode & _OTHERS_WRITE or (hasattr(os, "geteuid") and held.st_uid != os.geteuid()):
+            if held.st_mode & OTHERS_WRITE or (hasattr(os, "geteuid") and held.st_uid != os.geteuid()):
                 raise ConfigurationError(
                     f"others can write {str(place)!r}, so it says nothing about whom you trust; delete it, or chmod 600"
                 )
