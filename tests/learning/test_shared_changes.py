@@ -27,10 +27,18 @@ CHANGE = EpisodeCall("cancel_order", {"order_id": "W-17"}, "cancelled", effect=T
 async def test_a_change_reaches_others_only_when_somebody_else_vouches(
     calls: tuple[EpisodeCall, ...], by: str, offered: bool
 ) -> None:
-    playbook = Playbook("orders", settings=LearningSettings(shared=True))
-    await playbook.learn([shown(by, *calls)])
-    found = await playbook.retrieve("Show my order of the lamp", tools=TOOLS, principal=BOB)
+    playbook, request = Playbook("orders", settings=LearningSettings(shared=True)), "Cancel my order of the lamp"
+    await playbook.learn([shown(by, *calls, request=request)])
+    found = await playbook.retrieve(request, tools=TOOLS, principal=BOB)
     assert bool(found) is offered
+
+
+@pytest.mark.parametrize("request_", ["Show my order of the lamp", "Where is my order of the lamp?"])
+async def test_nobody_can_vouch_for_a_change_where_a_read_was_asked_for(request_: str) -> None:
+    playbook = Playbook("orders", settings=LearningSettings(shared=True))
+    await playbook.learn([shown("grace", READ, CHANGE, request=request_)])
+    assert not await playbook.retrieve(request_, tools=TOOLS, principal=BOB)
+    assert await playbook.retrieve(request_, tools=TOOLS, principal=ADA)
 
 
 async def test_a_change_stays_its_teachers() -> None:

@@ -13,6 +13,7 @@ from journeyman.core.data import new_id
 from journeyman.core.playbook import RECENT, Lookup, PlaybookBullet, StrategyState, ToolCallingStrategy
 from journeyman.learning.alignment import merged
 from journeyman.learning.evidence import judged, lower_bound, only_failed
+from journeyman.learning.examples import asks_to_read
 from journeyman.learning.forms import LearningSettings, prose
 from journeyman.learning.index import BASELINE, StrategyIndex
 from journeyman.learning.reflector import Lesson
@@ -117,11 +118,12 @@ class Curator:
         return max(near, key=lambda item: item.similarity).strategy if near else None
 
     def _owner(self, lesson: Lesson) -> str | None:
-        """Whose a strategy is. One that changes something stays its teacher's, until somebody else vouches for it:
-        nobody's runs have another's read turned into a change."""
+        """Whose a strategy is. One that changes something stays its teacher's, until somebody else vouches for it; and
+        always where only a read was asked for: nobody's runs have another's read turned into a change."""
         principal_id = lesson.episode.principal_id
-        changes = any(call.effect for call in lesson.episode.used)
-        return principal_id if not self._settings.shared or (changes and not _vouched(lesson)) else None
+        changing = [call.tool_name for call in lesson.episode.used if call.effect]
+        own = bool(changing) and (not _vouched(lesson) or asks_to_read(lesson.episode.request, changing))
+        return principal_id if own or not self._settings.shared else None
 
     def _source(self, lesson: Lesson) -> LabelSource:
         """On whose word a lesson rests. What somebody says of their own run activates nothing for others."""

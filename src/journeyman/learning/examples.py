@@ -447,6 +447,16 @@ def asks_for(shown: Demonstration, request: str, tools: Iterable[str], said: Seq
     return all(said_so) or bool(chosen and evidence)
 
 
+def asks_to_read(request: str, changing: Iterable[str]) -> bool:
+    """Whether a request begins like one to read, or is a question, and has no verb of what these tools change."""
+    begun = [terms(name)[:1] for name in changing]
+    verbs = {
+        verb for name in begun for verb in (*name, *next((kind for kind in _KINDS if kind.intersection(name)), ()))
+    }
+    reads = _is_question(request) or not (listed.reading | listed.otherwise).isdisjoint(words(request)[:1])
+    return reads and verbs.isdisjoint(terms(request))
+
+
 def _is_question(sentence: str) -> bool:
     begins = words(sentence)[:1]
     return bool(listed.asking.intersection(begins)) or (
