@@ -239,6 +239,7 @@ async def test_what_was_shown_of_an_answer_is_kept_when_it_is_cancelled(tmp_path
         response = await handle.result()
         assert (response.status, response.answer, response.confidence) == ("cancelled", "Once upon a time", 0.0)
         assert (response.outcome, [step.thought for step in response.structured_trace]) == ("not", ["Once upon a time"])
+        assert [fact.confidence async for fact in handle.events() if fact.type == "answer"] == [None], "nothing to show"
         # It stands in the conversation, for people and for the model.
         assert [message.content for message in response.messages] == ["A story", "Once upon a time"]
     async with Journeyman(store=store_url, model=ScriptedModel([say("a princess lived.")])) as again:

@@ -173,7 +173,7 @@ async def _keep_shown(run: Run) -> None:
         await run.recorder.record(MessageReceived(iteration=run.iteration, text=text, started=run.clock.time()))
         assert run.state.turn is not None
         await finish_step(run, run.state.turn)
-        await run.recorder.record(Answered(text=text.strip(), confidence=0.0))
+        await run.recorder.record(Answered(text=text.strip()))
 
 
 async def _close_turn(run: Run) -> None:
@@ -273,12 +273,12 @@ def _reasoning(state: RunState, status: RunStatus, error: ErrorInfo | None) -> s
 def confidence(state: RunState, status: RunStatus) -> float:
     """How far the answer can be trusted, from 0 to 1.
 
-    0 when there is no answer, or when the last call before it failed or timed out. Else what ``finish`` said, else
-    what the model's adapter reports, else an estimate from evidence: 0.9, less 0.2 for every call that failed and
+    0 when there is no answer, it broke off, or the last call before it failed or timed out. Else what ``finish`` said,
+    else what the model's adapter reports, else an estimate from evidence: 0.9, less 0.2 for every call that failed and
     0.05 for every retry, never below 0.1; half of that at a limit.
     """
     words = not state.wants_output and status is RunStatus.LIMIT_REACHED and _last_words(state)
-    if state.answer is None and not words:
+    if status is RunStatus.CANCELLED or (state.answer is None and not words):
         return 0.0
     calls = [call for step in state.steps for call in step.calls if call.tool_name != FINISH]
     if calls and calls[-1].status in _FAILED:
