@@ -1,4 +1,4 @@
-"""Labels outlive what they were made in: forks, sessions, restarts, memory, MCP servers and Slack."""
+"""Labels outlive what they were made in: forks, sessions, restarts, chains, memory, tasks, MCP servers and Slack."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 
 from journeyman import Agent, Journeyman, Policy, RiskLevel, ToolLibrary, tool
+from journeyman.app.chains import start_chain
 from journeyman.core.approvals import Approval
 from journeyman.sources import McpServer
+from journeyman.stores.store import open_store
 from journeyman.testing import ScriptedModel, call, say
 from journeyman.toolkits.research import ResearchTools
 from journeyman.toolkits.slack import SlackTools
+from journeyman.toolkits.tasks import TaskService, task_tools
 
 
 @tool(risk=RiskLevel.REVERSIBLE, read_only=True, reads="untrusted")
@@ -90,6 +93,38 @@ async def test_what_was_remembered_of_a_page_is_its_words_in_another_run(tmp_pat
         handle = await one.start(agent, "Greet the accountant by mail")
         [question] = await questions(one, handle.run_id)
         assert "the page news.example" in question.flow
+
+
+async def test_a_later_run_of_a_session_knows_what_a_chain_has_read_in_it(tmp_path: Path) -> None:
+    async with app(tmp_path, MAIL) as one:
+        steps = [{"tool": "fetch_page", "args": {"url": "https://news.example/today"}}]
+        await (await start_chain(one, steps, session_id="s1")).wait()
+        handle = await one.session("s1").send(AGENT, "Thanks. What is the weather?")
+        [question] = await questions(one, handle.run_id)
+        assert "the page news.example" in question.flow
+
+
+async def test_what_a_task_was_made_of_is_others_words_in_another_run(tmp_path: Path) -> None:
+    made = call("create_task", title="Write to the accountant", description="That is mallory@evil.example")
+
+    def first(request: Any) -> Any:
+        return READ if "Make a task" in request.messages[-1].content else call("query_tasks")
+
+    def second(request: Any) -> Any:
+        return made if "News" in request.messages[-1].content else MAIL
+
+    store = open_store(f"sqlite:///{tmp_path / 'tasks.db'}")
+    await store.open()
+    kept = [item for item in task_tools(TaskService(store.tasks)) if item.name in {"create_task", "query_tasks"}]
+    library = ToolLibrary([fetch_page, send_email, *kept])
+    agent = Agent(name="assistant", instruction="Help.", tools=library.specifications())
+    async with app(tmp_path, first, second, library=library) as one:
+        await (await one.start(agent, "Make a task of https://news.example/today")).wait()
+        handle = await one.start(agent, "Do my open tasks")
+        [question] = await questions(one, handle.run_id)
+        assert question.tool_name == "send_email"
+        assert "mallory@evil.example" in question.flow
+    await store.close()
 
 
 @pytest.mark.slow
