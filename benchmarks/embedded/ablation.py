@@ -32,7 +32,9 @@ def _negated_too(said: Said, text: str) -> Sequence[Any]:
 RULES: dict[str, Callable[[], Any]] = {
     "only the nearest tools are read": lambda: patch.object(model, "NEAREST", model.MOST_TOOLS),
     "in doubt each tool is weighed alone": lambda: patch.object(model, "SURE", 0.0),
-    "a request worded like an example is an order": lambda: patch.object(model, "framed_form_of", lambda *_: None),
+    "a request worded like an example is an order": lambda: patch.object(
+        model, "ordered_form_of", lambda *_, **__: None
+    ),
     "a form has what the request can speak of": lambda: patch.object(
         tools, "relevant", lambda tool, schema, *_: schema
     ),
@@ -44,8 +46,8 @@ RULES: dict[str, Callable[[], Any]] = {
         arguments, "_grounded", lambda value, schema, _, today: as_iso(value, today) if is_date(schema) else value
     ),
     "what is negated is not called": lambda: patch.object(model, "_calls", _negated_too),
-    "a word in common lowers the gate": lambda: patch.object(model, "is_evident", lambda *_: False),
-    "in doubt it must be surer": lambda: patch.object(model, "IN_DOUBT", 1),
+    "a call must be likely to be right": lambda: patch.object(model, "speaks_for", lambda _: 1.0),
+    "what no argument took up is asked for": lambda: patch.object(model, "left_over", lambda *_: set()),
     "small talk is answered": lambda: patch.object(model, "small_talk", lambda *_: None),
 }
 

@@ -11,7 +11,7 @@ from benchmarks.embedded import weights
 from benchmarks.embedded.answers import RememberedEngines
 from benchmarks.embedded.judging import NOW
 from journeyman import ToolSpecification
-from journeyman.app.finding import is_served, tools_with_chances
+from journeyman.app.finding import how_served, tools_with_chances
 from journeyman.choosing import ranking
 from journeyman.core.data import moment
 from journeyman.core.errors import ModelError
@@ -59,7 +59,7 @@ def contender(name: str, engines: Engines | None = None) -> Ask:
     if name in RANKED:
         model = EmbeddedModel(clock=FixedClock(), timeout=600, rank=RANKED[name])
         model._engines = engines
-        model.serves = is_served if name == "embedded" else None
+        model.serves = how_served if name == "embedded" else None
         return _asking(model)
     if name in RAW_GATE:
         return _raw(engines, RAW_GATE[name])

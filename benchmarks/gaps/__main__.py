@@ -13,9 +13,9 @@ import numpy as np
 
 from benchmarks.gaps import corpus, embedded
 from benchmarks.gaps.corpus import Case
-from benchmarks.gaps.scoring import Scores, auroc, bm25, embedding, evidence, gaps_of, interval
+from benchmarks.gaps.scoring import Scores, auroc, bm25, embedding, gaps_of, interval
 from benchmarks.gaps.vectors import RememberedVectors
-from journeyman.choosing.gaps import NEEDED, NEEDED_BY_WORDS, fit, fitting, sureness
+from journeyman.choosing.gaps import NEEDED, fitting, serving, sureness
 
 SAMPLE = 100
 MOST_ALARMS = 2
@@ -40,8 +40,7 @@ async def scores(cases: Sequence[Case], embedder: RememberedVectors) -> dict[str
         found["bm25"].append(bm25(case))
         found["embedding"].append(await embedding(case, embedder))
         for name, chosen in (("journeyman", embedder), ("journeyman, words alone", None)):
-            tools = await evidence(case, chosen)
-            found[name].append(-max(fit(item, by_words=chosen is None) for item in tools))
+            found[name].append(-max((await serving(case.request, case.tools, chosen)).values()))
     return {name: np.array(values) for name, values in found.items()}
 
 
@@ -101,7 +100,7 @@ async def measure(*, model: bool) -> dict[str, Any]:
             "better_by": {name: interval(fits["journeyman"], gaps, than=fits[name]) for name in ("bm25", "embedding")},
             "at_the_threshold": {
                 "journeyman": rates(cases, fits["journeyman"], NEEDED),
-                "journeyman, words alone": rates(cases, fits["journeyman, words alone"], NEEDED_BY_WORDS),
+                "journeyman, words alone": rates(cases, fits["journeyman, words alone"], NEEDED),
             },
         }
         if half == "held_out" and model:

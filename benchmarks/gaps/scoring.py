@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from benchmarks.gaps.corpus import Case
 from benchmarks.gaps.vectors import RememberedVectors
-from journeyman.choosing.gaps import Asked, Evidence, compare
 from journeyman.retrieval.search import BM25
 from journeyman.tools.library import searchable
 
@@ -25,20 +24,6 @@ async def embedding(case: Case, embedder: RememberedVectors) -> float:
     """The cosine of the nearest tool."""
     rows = await embedder.embed([case.request, *map(searchable, case.tools)])
     return -float((rows[1:] @ rows[0]).max())
-
-
-async def evidence(case: Case, embedder: RememberedVectors | None) -> list[Evidence]:
-    """What speaks for each of the tools."""
-    said = [searchable(tool) for tool in case.tools]
-    alike = described = np.zeros(len(said))
-    if embedder is not None:
-        rows = await embedder.embed([case.request, *said, *(tool.description for tool in case.tools)])
-        alike, described = np.split(rows[1:] @ rows[0], 2)
-    asked = Asked.of(case.request)
-    return [
-        compare(asked, tool, searchable=said[number], similarity=alike[number], described=described[number])
-        for number, tool in enumerate(case.tools)
-    ]
 
 
 def auroc(scores: Scores, gaps: NDArray[np.bool_]) -> float:

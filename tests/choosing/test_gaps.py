@@ -3,10 +3,12 @@
 import pytest
 
 from journeyman import ToolLibrary, tool
-from journeyman.choosing.gaps import NEEDED, ToolGapDetector, phrase
+from journeyman.choosing.gaps import NEEDED, ToolGapDetector, phrase, surroundings
 from journeyman.choosing.languages import in_english
 from journeyman.core.protocols import Embedder
+from journeyman.core.words import packaged_text
 from journeyman.retrieval.embedders import default_embedder
+from journeyman.retrieval.index import unit
 from tests.choosing.gap_requests import SERVED, TOOLS, UNSERVED, get_weather, send_email, web_search
 
 
@@ -66,7 +68,7 @@ async def test_only_the_unserved_part_of_a_task_is_missing(library: ToolLibrary)
 async def test_the_models_confidence_tips_the_scales(library: ToolLibrary) -> None:
     detector = ToolGapDetector(library)
     found = {text: await detector.fitting(text) for text in [*SERVED, *UNSERVED]}
-    fits = {text: each.best for text, each in found.items() if not each.served}
+    fits = {text: each.best for text, each in found.items()}
     near = min(fits, key=lambda text: abs(fits[text] - NEEDED))
     assert await detector.detect(near, confidence=0.0) is not None
     assert await detector.detect(near, confidence=1.0) is None
@@ -155,6 +157,8 @@ async def test_in_a_language_that_is_not_known_meaning_decides_and_the_report_sa
     [
         ("Wie spät ist es?", "what time is it?", "de"),
         ("Lösche die Datei alt.txt!", "delete the file alt.txt!", "de"),
+        ("Stelle die Küchenlampe bitte heller", "set the kitchen lamp please heller", "de"),
+        ("Kannst du die Fenster putzen?", "can you the window clean?", "de"),
         ("Show me the menu", "Show me the menu", "en"),
         ("Jazz", "Jazz", "en"),
         ("Réserve-moi un vol pour demain", "Réserve-moi un vol pour demain", "unknown"),
@@ -162,6 +166,17 @@ async def test_in_a_language_that_is_not_known_meaning_decides_and_the_report_sa
 )
 def test_german_is_put_into_english_words(text: str, english: str, language: str) -> None:
     assert in_english(text) == (english, language)
+
+
+async def test_the_packaged_vectors_are_those_of_the_surroundings() -> None:
+    lines = packaged_text("journeyman.choosing", "surroundings.txt").splitlines()
+    kept, embedder = await surroundings(default_embedder()), default_embedder()
+    assert kept is not None
+    assert embedder is not None
+    listed = [line for line in lines if not line.startswith("#")]
+    made = unit(await embedder.embed([*listed[:2], *listed[-2:]]))
+    assert len(kept) == len(listed)
+    assert abs(made - kept[[0, 1, -2, -1]]).max() < 0.01
 
 
 async def test_a_library_without_tools_can_do_nothing() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from journeyman.app.assembly import model_named
-from journeyman.app.finding import is_served, tools_with_chances
+from journeyman.app.finding import how_served, tools_with_chances
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.lazy import install_command
 from journeyman.models import local_servers, resolve
@@ -271,4 +271,4 @@ def test_our_own_entry_points_are_those_of_the_table(acme: Acme, monkeypatch: py
 def test_a_model_that_ranks_tools_is_given_the_ranking(acme: Acme) -> None:
     acme("class Model:\n  rank = serves = None\ndef model(name): return Model()")
     made = model_named("acme:x")
-    assert (getattr(made, "rank"), getattr(made, "serves")) == (tools_with_chances, is_served)  # noqa: B009
+    assert (getattr(made, "rank"), getattr(made, "serves")) == (tools_with_chances, how_served)  # noqa: B009

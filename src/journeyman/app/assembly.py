@@ -20,7 +20,7 @@ from journeyman.agent.offer import Offer
 from journeyman.agent.run import NO_LIMITS, Planner, Run, effective_limits
 from journeyman.agent.state import RunState
 from journeyman.agent.turn import ModelPlanner, NoModel
-from journeyman.app.finding import DefaultRanker, find_gap, is_served, tools_with_chances
+from journeyman.app.finding import DefaultRanker, find_gap, how_served, tools_with_chances
 from journeyman.core.approvals import CURE
 from journeyman.core.calls import Caller
 from journeyman.core.data import FORMAT, LOG_FIELDS, Latest, canonical_json, new_id, unchecked
@@ -139,7 +139,7 @@ def ranking_tools(model: Model) -> Model:
     if getattr(model, "rank", ...) is None:
         model.rank = tools_with_chances  # type: ignore[attr-defined]  # just seen
     if getattr(model, "serves", ...) is None:
-        model.serves = is_served  # type: ignore[attr-defined]  # just seen
+        model.serves = how_served  # type: ignore[attr-defined]  # just seen
     return model
 
 

@@ -47,6 +47,7 @@ async def tools_with_chances(
     something are left out. And where an order to change something names what one of them does, and yet one that only
     reads comes first, those that only read are.
     """
+    from journeyman.choosing import wording
     from journeyman.choosing.actions import LOOKED_UP, asked_actions, is_mere_question, only_reads, tool_actions
 
     asked, every = asked_actions(text)
@@ -57,17 +58,17 @@ async def tools_with_chances(
     named = {tool.name: tool for tool in tools}
     by_chance = await tool_ranking().ranked(text, tools, patient=True)
     ranked = [(named[name], chance) for name, chance in by_chance.tools]
-    if ranked and only_reads(ranked[0][0], asked) and any(asked & tool_actions(tool) for tool in tools):
+    wish = wording.wish.match(text)  # "I need the weather" changes nothing
+    if ranked and not wish and only_reads(ranked[0][0], asked) and any(asked & tool_actions(tool) for tool in tools):
         return [(tool, chance) for tool, chance in ranked if not only_reads(tool, asked)]
     return ranked
 
 
-async def is_served(text: str, tools: Sequence[ToolSpecification]) -> bool:
-    """Whether much speaks for one of some tools, though a model would call none of them."""
+async def how_served(text: str, tools: Sequence[ToolSpecification]) -> Mapping[str, float]:
+    """How much speaks for each of some tools, by name, in log odds; nothing for any where nothing is asked for."""
     from journeyman.choosing.gaps import fitting
 
-    fits = await fitting(text, tools, embedder=gap_embedder(), confidence=0.0)
-    return not fits.passing and (fits.served or fits.fits)
+    return dict((await fitting(text, tools, embedder=gap_embedder())).tools)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,23 +3,23 @@
 A report names what is missing in the request's own words; nothing in it is invented. What is only said in passing, a
 greeting or thanks, is no request and gets no report.
 
-Of a request and a tool three things are compared: what the texts mean (where there is an embedder), which words they
-share, and whether the request has the values that the tool's required parameters ask for. How much each counts was
-fitted on one half of a public set of requests and judged on the other: ``python -m benchmarks.gaps``. Where that speaks
-against all tools, what the ranking of tools sees counts as well (``gaps.json``): the same action, the words of an
-example, and that a search of the web answers any question about the world.
+How much speaks for a tool is one estimate (``serving``), which the embedded model asks as well: what the ranking sees,
+which of the request's words nothing said of the tool has, and what else people might want that is nearer to the
+request than the tools are (``surroundings.txt``). How much each counts (``gaps.json``) was fitted on the tuning sets,
+and judged on kinds of tools that were left out: ``python -m benchmarks.gaps.weights``.
 """
 
 from __future__ import annotations
 
-import json
+import base64
 import math
 import re
 import string
-from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 
 from journeyman.choosing import vocabulary, wording
 from journeyman.choosing.actions import (
@@ -32,169 +32,32 @@ from journeyman.choosing.actions import (
     sounds_like_talk,
 )
 from journeyman.choosing.languages import in_english
+from journeyman.choosing.ranking import ToolRanking, unquoted
+from journeyman.choosing.values import share
 from journeyman.core.data import SEARCHED_CHARS
 from journeyman.core.errors import ModelError
 from journeyman.core.gaps import ToolGapReport
 from journeyman.core.protocols import Embedder, Model, ModelRequest
 from journeyman.core.runs import Message
 from journeyman.core.specification import ToolSpecification
-from journeyman.core.words import packaged_json, words
+from journeyman.core.words import packaged_json, packaged_text, words
 from journeyman.models.arguments import mentions, without
 from journeyman.models.embedded.tools import begins_like_example, first_paragraph, stems, within
-from journeyman.retrieval.search import BM25, terms
 from journeyman.tools.library import ToolLibrary, searchable
 
 if TYPE_CHECKING:
-    from journeyman.choosing.ranking import ToolRanking
     from journeyman.core.protocols import Vectors
 
-NUMBERS = ("integer", "number")
-MOST_CHOICES = 200
-_QUOTES = "\"'“‘«`"
-_ENDS = ".!?:;\n"
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What speaks for and against one tool. All of it lies between 0 and 1."""
-
-    similarity: float
-    """Of the request and all that is said of the tool; 0 without an embedder."""
-    described: float
-    """Of the request and the tool's description alone."""
-    named: float
-    """The share of the words of the tool's name that the request has."""
-    covered: float
-    """The share of the request's words that anything said of the tool has."""
-    numbers_missing: float
-    """The share of the required numbers that the request cannot give."""
-    values_missing: float
-    """The share of the required values for which the request has no name, number or quotation left."""
-    choices_said: float
-    """The share of the required choices of which the request names one."""
-
-
-WEIGHTS = (3.33, 2.81, 0.88, 0.63, -1.15, -2.27, 1.13)
-BIAS = -1.77
-WEIGHTS_BY_WORDS = (0.0, 0.0, 2.11, 2.82, -1.37, -2.47, 1.41)
-BIAS_BY_WORDS = -0.59
-
-
-def fit(evidence: Evidence, *, by_words: bool = False) -> float:
-    """How much speaks for the tool, as log odds; 0 is undecided. ``by_words`` where there is no embedder."""
-    weights, bias = (WEIGHTS_BY_WORDS, BIAS_BY_WORDS) if by_words else (WEIGHTS, BIAS)
-    values: tuple[float, ...] = astuple(evidence)
-    return bias + sum(weight * value for weight, value in zip(weights, values, strict=True))
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request, taken apart once for all tools."""
-
-    text: str
-    lowered: str
-    terms: frozenset[str]
-    numbers: int
-    values: int
-    """Names, numbers and quotations: what a person would copy into a form."""
-
-    @classmethod
-    def of(cls, text: str) -> Asked:
-        numbers, values = _values(text)
-        return cls(text, " ".join(words(text)), frozenset(terms(text)), numbers, values)
-
-
-@dataclass(frozen=True, slots=True)
-class Needs:
-    """What a tool's required parameters ask for, taken apart once for all requests."""
-
-    numbers: int
-    free: int
-    """Values of any kind, but for choices, flags and texts in which any words will do."""
-    choices: tuple[tuple[str, ...], ...]
-    """For each choice its values in words, with a blank at both ends."""
-
-    @classmethod
-    def of(cls, tool: ToolSpecification) -> Needs:
-        properties: Mapping[str, Any] = tool.parameters.get("properties", {})
-        names = [name for name in tool.parameters.get("required", ()) if name in properties]
-        schemas: list[Mapping[str, Any]] = [properties[name] for name in names if isinstance(properties[name], dict)]
-        anything = sum(name in vocabulary.free_text for name in tool.parameters.get("required", ()))
-        choices = [schema["enum"][:MOST_CHOICES] for schema in schemas if schema.get("enum")]
-        return cls(
-            numbers=sum(schema.get("type") in NUMBERS for schema in schemas),
-            free=sum(schema.get("type") != "boolean" and not schema.get("enum") for schema in schemas) - anything,
-            choices=tuple(tuple(f" {' '.join(words(str(one)))} " for one in values) for values in choices),
-        )
-
-    def numbers_missing(self, asked: Asked) -> float:
-        return share(max(0, self.numbers - asked.numbers), self.numbers)
-
-    def values_missing(self, asked: Asked) -> float:
-        return share(max(0, self.free - asked.values), max(0, self.free))
-
-    def choices_said(self, asked: Asked) -> float:
-        padded = f" {asked.lowered} "
-        named = sum(any(one.strip() and one in padded for one in each) for each in self.choices)
-        return share(named, len(self.choices))
-
-
-def compare(asked: Asked, tool: ToolSpecification, *, searchable: str, similarity: float, described: float) -> Evidence:
-    """The evidence for one tool. ``searchable`` is all that is said of it."""
-    named = frozenset(terms(tool.name))
-    said = frozenset(terms(searchable))
-    needs = Needs.of(tool)
-    return Evidence(
-        similarity=similarity,
-        described=described,
-        named=share(len(named & asked.terms), len(named)),
-        covered=share(len(said & asked.terms), len(asked.terms)),
-        numbers_missing=needs.numbers_missing(asked),
-        values_missing=needs.values_missing(asked),
-        choices_said=needs.choices_said(asked),
-    )
-
-
-def share(part: float, whole: float) -> float:
-    return part / whole if whole else 0.0
-
-
-def _values(text: str) -> tuple[int, int]:
-    """How many numbers a text has; and how many values of any kind, words of one name counting once."""
-    numbers = values = 0
-    begins, in_name = True, False
-    for written in text.split():
-        word = written.strip(",;()[]{}")
-        if any(map(str.isdecimal, word)):
-            numbers, values, in_name = numbers + 1, values + 1, False
-        elif word[:1] in _QUOTES or "@" in word or "/" in word or "." in word[1:-1]:  # addresses, files
-            values, in_name = values + 1, False
-        elif word[:1].isupper() and not begins and word not in ("I", "I'm", "I'd", "I've", "I'll"):
-            values, in_name = values + (not in_name), True
-        else:
-            in_name = False
-        begins = written[-1:] in _ENDS
-    return numbers, values
-
-
-# --- what is missing
-
-NEEDED = -0.2
-"""How well, in log odds, the best tool must fit a request."""
-NEEDED_BY_WORDS = -0.4
-"""The same where nothing but words can be compared."""
+NEEDED = 0.0
+"""How much, in log odds, must speak for the best tool."""
 NEEDED_OF_PARTS = -0.5
 """The same for a part of a request whose whole is served: there must be less doubt."""
-READS_ONLY = 2.5
-"""What speaks against a tool that only reads where something is to be changed."""
 CONFIDENCE_WEIGHS = 0.5
-"""How much the log odds of a model's confidence add to the fit."""
-ALIKE = 0.4
-"""How alike what a request and a tool are about must be, where they share no word."""
+"""How much the log odds of a model's confidence add."""
+APART = 0.5
+"""How alike something else and a tool may be, to be told apart."""
 _NEVER_SURER = 0.05
 """What keeps the odds of a confidence of 0 or 1 finite."""
-MOST_COMPARED = 64
-"""Tools that are compared by meaning: of more, those that share most words with the request."""
 
 _QUESTION = "Call the tool that does what the user asks for. If none does, call nothing and say so."
 _LONGEST_PHRASE = 6
@@ -208,15 +71,10 @@ class Fitting:
 
     tools: tuple[tuple[str, float], ...]
     """Names with their fit in log odds, best first."""
-    nearest: tuple[str, ...] = ()
-    """Names, those first that are about the same thing, whatever the request leaves unsaid."""
     passing: bool = False
     """Whether nothing is asked for at all."""
-    served: bool = False
-    """Whether what the ranking sees speaks for a tool, though the texts alone do not."""
     unread: bool = False
     """Whether the request's language is not known, so that its meaning alone was compared."""
-    by_words: bool = False
 
     @property
     def best(self) -> float:
@@ -225,7 +83,7 @@ class Fitting:
     @property
     def fits(self) -> bool:
         """Whether the best fits well enough."""
-        return self.best >= (NEEDED_BY_WORDS if self.by_words else NEEDED)
+        return self.best >= NEEDED
 
 
 class RequestReader:
@@ -291,25 +149,23 @@ class ToolGapDetector(RequestReader):
         return min(1.0 if call.confidence is None else call.confidence for call in calls)
 
     async def _missing(self, text: str, whole: Fitting, confidence: float | None) -> list[str]:
-        needed = NEEDED_BY_WORDS if whole.by_words else NEEDED
-        if whole.served or whole.best >= needed:
+        needed, parts = NEEDED, _split(text, wording.clause_ends)
+        if whole.fits:
             # It may still hold a second request, which nothing else in it speaks for.
-            parts, needed = _split(text, wording.connected), NEEDED_OF_PARTS
+            needed, parts = NEEDED_OF_PARTS, _split(text, wording.connected)
             if len(parts) == 1:
                 return []
-        else:
-            parts = _split(text, wording.clause_ends)
         missing = []
         for part in parts:
             served = whole if len(parts) == 1 else await self.fitting(part, confidence=confidence)
-            if not served.passing and not served.served and served.best < needed:
+            if not served.passing and served.best < needed:
                 missing.append(phrase(part))
-        if not missing and not whole.served and whole.best < needed:
+        if not missing and not whole.fits:
             missing = [phrase(text)]
         return list(dict.fromkeys(missing))
 
     def _report(self, text: str, missing: Sequence[str], whole: Fitting) -> ToolGapReport:
-        checked = list(whole.nearest)
+        checked = [name for name, _ in whole.tools]
         checked += [tool.name for tool in self._specifications() if tool.name not in set(checked)]
         return ToolGapReport(
             missing_tools=tuple(missing),
@@ -331,79 +187,96 @@ async def fitting(
     unread = language == "unknown"
     if not any(map(str.isalnum, text)) or not (unread or asks_for_something(text)):
         return Fitting((), passing=True)
-    said = {tool.name: searchable(tool) for tool in tools}
-    if len(tools) > MOST_COMPARED:
-        places = {name: place for place, (name, _) in enumerate(BM25(said).rank(text, k=MOST_COMPARED))}
-        tools = sorted(tools, key=lambda tool: places.get(tool.name, MOST_COMPARED))[:MOST_COMPARED]
-    vectors = await _vectors(text, tools, said, embedder)
-    if unread and vectors is None:
+    known = embedder is not None and not unread and embedder.name == EMBEDDER
+    if unread and embedder is None:
         return Fitting((), passing=True)  # nobody can tell
-    if (
-        vectors is not None
-        and not unread
-        and embedder is not None
-        and embedder.name == EMBEDDER
-        and sounds_like_talk(vectors[0])
-    ):
+    if known and (vectors := await _vectors([text], embedder)) is not None and sounds_like_talk(vectors[0]):
         return Fitting((), passing=True)
-    asked_for = frozenset[str]() if unread else asked_actions(text)[0]
-    asked, added = Asked.of(text), 0.0 if confidence is None else sureness(confidence)
-    ranked, alikes = [], dict[str, float]()
-    for number, tool in enumerate(tools):
-        alike, described = (0.0, 0.0) if vectors is None else _cosines(vectors, number)
-        evidence = compare(asked, tool, searchable=said[tool.name], similarity=alike, described=described)
-        against = READS_ONLY * only_reads(tool, asked_for)
-        ranked.append((tool.name, fit(evidence, by_words=vectors is None) + added - against))
-        about = replace(evidence, numbers_missing=0.0, values_missing=0.0)
-        alikes[tool.name] = fit(about, by_words=vectors is None)
-    ranked.sort(key=lambda item: -item[1])
-    nearest = tuple(sorted(alikes, key=lambda name: -alikes[name]))
-    served = not unread and await _served(text, tools, dict(ranked), added, embedder)
-    return Fitting(tuple(ranked), nearest, served=served, unread=unread, by_words=vectors is None)
+    added = 0.0 if confidence is None else sureness(confidence)
+    scores = await serving(text, tools, embedder)
+    ranked = sorted(((name, score + added) for name, score in scores.items()), key=lambda each: -each[1])
+    return Fitting(tuple(ranked), unread=unread)
 
 
-def _ranking(embedder: Embedder | None) -> ToolRanking:
-    from journeyman.choosing.ranking import ToolRanking  # it reads requests with what is here
+async def serving(text: str, tools: Sequence[ToolSpecification], embedder: Embedder | None) -> dict[str, float]:
+    """How much speaks for each of the tools that seem nearest to a request, as log odds; 0 is undecided."""
+    seen, by_words = await evidence(text, tools, embedder)
+    weights = packaged_json("journeyman.choosing", "gaps.json")["by_words" if by_words else "by_meaning"]
+    return {name: sum(weight * each[key] for key, weight in weights.items()) for name, each in seen.items()}
 
-    return _rankings.setdefault(id(embedder), ToolRanking(embedder=embedder))
+
+async def evidence(
+    text: str, tools: Sequence[ToolSpecification], embedder: Embedder | None
+) -> tuple[dict[str, dict[str, float]], bool]:
+    """What speaks for and against each of these tools, by name; and whether nothing but words could be compared."""
+    ranking = _rankings.setdefault(id(embedder), ToolRanking(embedder=embedder))
+    signals, _, by_words = await ranking.signals(text, tools, patient=True)
+    looked_up = wording.looked_up.match(text) is not None
+    personal = wording.in_person.search(wording.asks_in_person.sub("", text)) is not None
+    recalls = personal and wording.recalled.search(text) is not None
+    asked = frozenset[str]() if wording.wish.match(text) else asked_actions(text)[0]
+    objects = " ".join(spoken_of(text))
+    about, spoken = stems(objects), concepts(objects or text)
+    of_request = {"bias": 1.0, "objects": float(bool(objects))}
+    if not by_words and signals:
+        of_request |= await _elsewhere(text, tools, ranking, embedder)
+    found = {}
+    for tool in tools:
+        if (signal := signals.get(tool.name)) is None:
+            continue
+        said, meant = _told(f"{searchable(tool)} {' '.join(tool.requests)}")
+        told = f"{tool.name.replace('_', ' ')} {first_paragraph(tool.description)}"
+        found[tool.name] = {
+            **signal._asdict(),
+            **of_request,
+            "unsaid": share(len(about - said), len(about)),
+            "unmeant": share(len(spoken - meant), len(spoken)),
+            "only_reads": float(only_reads(tool, asked)),
+            "verb": float(begins_like_example(text, tool)),
+            "worded": float(any(within(text, request) for request in tool.requests)),
+            "looks_up": float(looked_up and not personal and bool(wording.of_the_web.search(told))),
+            "recalls": float(recalls and bool(wording.of_memory.search(told))),
+        }
+    return found, by_words
 
 
-_OF_ANY_TOOL = ("reads", "same_action", "any_action", "order_changes", "statement_changes", "kinds_taken")
-"""What speaks for a tool only as far as it is about the same thing: any tool reads, and a day belongs to none."""
 _rankings: dict[int, ToolRanking] = {}
 """By the embedder, which the ranking keeps."""
 
 
-async def _served(
-    text: str, tools: Sequence[ToolSpecification], fits: Mapping[str, float], added: float, embedder: Embedder | None
-) -> bool:
-    """Whether what the ranking sees, and how a request and a tool are worded, speaks for one of the tools."""
-    signals, _, by_words = await _ranking(embedder).signals(text, tools)
-    weights = packaged_json("journeyman.choosing", "gaps.json")["by_words" if by_words else "by_meaning"]
-    looked_up = wording.looked_up.match(text) is not None
-    personal = wording.in_person.search(wording.asks_in_person.sub("", text)) is not None
-    objects = spoken_of(text)
-    for tool in tools:
-        if (signal := signals.get(tool.name)) is None:
-            continue
-        told = f"{tool.name.replace('_', ' ')} {first_paragraph(tool.description)}"
-        seen = signal._asdict() | {
-            "bias": 1.0,
-            "fit": fits[tool.name] - added,
-            "worded": float(any(within(text, request) for request in tool.requests)),
-            "verb": float(begins_like_example(text, tool)),
-            "looks_up": float(looked_up and not personal and bool(wording.of_the_web.search(told))),
-            "recalls": float(personal and bool(wording.recalled.search(text) and wording.of_memory.search(told))),
-        }
-        about = signal.concepts + signal.name_meant + signal.words + signal.name_said
-        about = min(1.0, about + max(signal.plain, signal.clause, 0.0)) ** 2
-        for weighs in (about, 0.0):
-            of_any = {name: seen[name] * weighs for name in _OF_ANY_TOOL}
-            if sum(weight * (seen | of_any)[name] for name, weight in weights.items()) + added < 0:
-                break
-            if not weighs or await _is_about(objects, tool, embedder):
-                return True
-    return False
+@lru_cache(1024)
+def _told(text: str) -> tuple[set[str], frozenset[int]]:
+    return stems(text), concepts(text)
+
+
+async def _elsewhere(
+    text: str, tools: Sequence[ToolSpecification], ranking: ToolRanking, embedder: Embedder | None
+) -> dict[str, float]:
+    """How near the request is to anything that people want, and to what none of the tools seems to be for."""
+    surrounding = await surroundings(embedder)
+    asked, offered = await _vectors([unquoted(text)], embedder), ranking.first_vectors(tools)
+    if surrounding is None or asked is None or offered is None:
+        return {"anything": 0.0, "elsewhere": 0.0}
+    near = surrounding @ asked[0]
+    apart = (surrounding @ offered.T).max(axis=1) < APART
+    return {"anything": float(near.max()), "elsewhere": float(near[apart].max(initial=0.0))}
+
+
+async def surroundings(embedder: Embedder | None) -> Vectors | None:
+    """The vectors of what people want of all kinds of programs; those of the embedder that we ship are packaged."""
+    if embedder is not None and embedder.name == EMBEDDER:
+        return _packaged()
+    lines = packaged_text("journeyman.choosing", "surroundings.txt").splitlines()
+    return await _vectors([line for line in lines if not line.startswith("#")], embedder)
+
+
+@cache
+def _packaged() -> Vectors:
+    import numpy as np
+
+    kept = packaged_json("journeyman.choosing", "surroundings.json")
+    rows = np.frombuffer(base64.b64decode(kept["rows"]), dtype=np.int8).reshape(kept["shape"])
+    return rows.astype(np.float32) * np.float32(kept["scale"])
 
 
 def spoken_of(text: str) -> tuple[str, ...]:
@@ -416,47 +289,21 @@ def spoken_of(text: str) -> tuple[str, ...]:
     return tuple(word for word in spoken if len(word) > 1 and stems(word) and not actions_of([word]))
 
 
-async def _is_about(objects: Sequence[str], tool: ToolSpecification, embedder: Embedder | None) -> bool:
-    """Whether a tool has a word or concept of those that a request is about, or where they are alike in meaning."""
-    told = f"{searchable(tool)} {json.dumps(tool.parameters)} {' '.join(tool.requests)}"
-    if not objects or stems(" ".join(objects)) & stems(told) or concepts(" ".join(objects)) & concepts(told):
-        return True
-    if embedder is None:
-        return False
-    named = " ".join(word for word in words(tool.name) if not actions_of([word])) or tool.name
-    parts = [f"{name} {part.get('description', '')}" for name, part in tool.parameters.get("properties", {}).items()]
-    try:
-        from journeyman.retrieval.index import unit
-
-        vectors = unit(await embedder.embed([" ".join(objects), named, tool.description, *parts, *tool.requests]))
-    except ModelError:
-        return True
-    return float((vectors[1:] @ vectors[0]).max()) >= ALIKE
-
-
 def sureness(confidence: float) -> float:
     """What a model's confidence adds to the fit: nothing at 0.5, and less the more unsure it is."""
     return CONFIDENCE_WEIGHS * math.log((confidence + _NEVER_SURER) / (1 - confidence + _NEVER_SURER))
 
 
-async def _vectors(
-    text: str, tools: Sequence[ToolSpecification], said: Mapping[str, str], embedder: Embedder | None
-) -> Vectors | None:
-    """Of the text, then two for each tool; None where there is no embedder, or it cannot be asked."""
+async def _vectors(texts: Sequence[str], embedder: Embedder | None) -> Vectors | None:
+    """None where there is no embedder, or it cannot be asked."""
     if embedder is None:
         return None
     from journeyman.retrieval.index import unit
 
-    texts = [text, *(part for tool in tools for part in (said[tool.name], tool.description))]
     try:
         return unit(await embedder.embed(texts))
     except ModelError:
         return None
-
-
-def _cosines(vectors: Vectors, number: int) -> tuple[float, float]:
-    text, tool, description = vectors[0], vectors[1 + 2 * number], vectors[2 + 2 * number]
-    return float(text @ tool), float(text @ description)
 
 
 def _split(text: str, between: re.Pattern[str]) -> list[str]:

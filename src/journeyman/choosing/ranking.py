@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from journeyman.choosing import value_kinds, wording
 from journeyman.choosing.actions import CHANGES, asked_actions, concepts, cued_actions, mood_of, near, tool_actions
-from journeyman.choosing.gaps import Asked, Needs, share
+from journeyman.choosing.values import Asked, Needs, share
 from journeyman.core.errors import ModelError
 from journeyman.core.protocols import Embedder
 from journeyman.core.specification import ToolSpecification
@@ -248,7 +248,7 @@ class Catalogue:
         self._asked = lru_cache(REQUESTS_KEPT)(_Asked)
         self._covered: tuple[ToolSpecification, ...] | None = None
         """Some that it was found to cover."""
-        self._vectors: Vectors | None = None
+        self.vectors: Vectors | None = None
         self._making: asyncio.Task[None] | None = None
         self._waited = False
         self._examples: list[tuple[int, int]] = []
@@ -261,20 +261,20 @@ class Catalogue:
 
         from journeyman.retrieval.index import unit
 
-        if self._vectors is None and not await self._embedded(embedder, patient):
+        if self.vectors is None and not await self._embedded(embedder, patient):
             return None
-        assert self._vectors is not None
-        bare = " ".join(wording.quotation.sub(" ", text).split()) or text
+        assert self.vectors is not None
+        bare = unquoted(text)
         clauses = [part for part in wording.between_clauses.split(bare) if sum(map(str.isalpha, part)) > 3]
         clauses = clauses[:MOST_CLAUSES] if len(clauses) > 1 else []
         asked = unit(await embedder.embed([text, bare, *clauses]))
         count = len(self.tools)
-        first, parameters = self._vectors[:count], self._vectors[count : 2 * count]
+        first, parameters = self.vectors[:count], self.vectors[count : 2 * count]
         plain = first @ asked[1]
         clause = (first @ asked[2:].T).max(axis=1) if clauses else plain
         example = np.zeros_like(plain)
         for row, place in self._examples:
-            example[place] = max(example[place], float(self._vectors[row] @ asked[0]) - float(plain[place]))
+            example[place] = max(example[place], float(self.vectors[row] @ asked[0]) - float(plain[place]))
         return np.stack([plain, clause, parameters @ asked[0], example], axis=1)
 
     async def _embedded(self, embedder: Embedder, patient: bool) -> bool:
@@ -291,7 +291,7 @@ class Catalogue:
     async def _embed(self, embedder: Embedder) -> None:
         from journeyman.retrieval.index import unit
 
-        self._vectors = unit(await embedder.embed(self._texts()))
+        self.vectors = unit(await embedder.embed(self._texts()))
 
     def _texts(self) -> list[str]:
         tools = self.tools.values()
@@ -387,6 +387,10 @@ def _found(
     return held
 
 
+def unquoted(text: str) -> str:
+    return " ".join(wording.quotation.sub(" ", text).split()) or text
+
+
 def opening(text: str) -> str:
     """The first words of a request, in which people say what they want before they say the rest."""
     return " ".join(wording.opening_ends.split(wording.polite.sub("", text), maxsplit=1)[0].split()[:OPENING_WORDS])
@@ -474,12 +478,17 @@ class ToolRanking:
         return {name: math.exp(score - best) for name, score in scores.items()}, evidence.rest, by_words
 
     async def signals(
-        self, text: str, tools: Sequence[ToolSpecification]
+        self, text: str, tools: Sequence[ToolSpecification], *, patient: bool = False
     ) -> tuple[dict[str, Signals], Sequence[str], bool]:
         """The evidence for the tools that seem nearest; the names of the others; whether there were only words."""
-        if (evidence := await self._evidence(text, tools)) is None:
+        if (evidence := await self._evidence(text, tools, patient)) is None:
             return {}, [tool.name for tool in tools], self._embedder is None
         return evidence.signals(), evidence.rest, evidence.meanings is None
+
+    def first_vectors(self, tools: Sequence[ToolSpecification]) -> Vectors | None:
+        """The vectors of what is said first of these tools, and perhaps of some more; None before they are made."""
+        kept = self._catalogue(tools)
+        return None if kept.vectors is None else kept.vectors[: len(kept.tools)]
 
     async def _evidence(self, text: str, tools: Sequence[ToolSpecification], patient: bool = False) -> Evidence | None:
         """None where nothing is asked, or there is no tool."""

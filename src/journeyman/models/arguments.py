@@ -40,6 +40,15 @@ class RequestDates:
     """The tool's dates; the engine is asked for none of them."""
 
 
+def is_iso(text: str) -> bool:
+    """Whether a text is a day as ISO 8601 writes it."""
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
 def is_date(schema: Mapping[str, Any]) -> bool:
     """Whether a parameter is a date, by its format or because its description says how to write one."""
     if schema.get("format") in DATES:

@@ -23,8 +23,8 @@ from journeyman.core.playbook import ADVICE, DEMONSTRATION, NEXT_STEP, REMINDER
 from journeyman.core.protocols import Clock, Deltas, ModelRequest, ModelResponse, SystemClock
 from journeyman.core.runs import Message, Role, ToolCall, Usage
 from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
-from journeyman.core.words import stem, words
-from journeyman.models.arguments import is_excepted, mentions, plain_schema, without
+from journeyman.core.words import packaged_json, stem, words
+from journeyman.models.arguments import is_excepted, is_iso, mentions, plain_schema, without
 from journeyman.models.embedded.files import EngineFiles, engine_files
 from journeyman.models.embedded.tools import (
     COPY,
@@ -33,12 +33,13 @@ from journeyman.models.embedded.tools import (
     cannot_help,
     first_paragraph,
     form_of,
+    left_over,
     not_said,
     ordered_form_of,
     small_talk,
     stems,
-    unexplained,
     whole_of,
+    within,
 )
 from journeyman.models.embedded.worker import Engines, Setup, shared_engines
 from journeyman.models.structured import without_finish
@@ -46,25 +47,23 @@ from journeyman.models.structured import without_finish
 Rank: TypeAlias = Callable[[str, Sequence[ToolSpecification]], Awaitable[Sequence[tuple[ToolSpecification, float]]]]
 """Tools in the order in which they serve a text, each with the chance that it is the one, if one of them is."""
 
-Serves: TypeAlias = Callable[[str, Sequence[ToolSpecification]], Awaitable[bool]]
-"""Whether much speaks for one of some tools."""
+Serves: TypeAlias = Callable[[str, Sequence[ToolSpecification]], Awaitable[Mapping[str, float]]]
+"""How much speaks for each of some tools, by name, in log odds."""
 
 GATE = 0.05
-"""Tuned on one half of benchmarks/embedded, as is the next: below it wrong calls outnumber right ones."""
-IN_DOUBT = 10
-"""How many times as sure it must be where only its own figure speaks for a call."""
+"""How sure the engine must be of any call."""
+SURE = 0.5
+"""From here on the engine's choice stands where the ranking has the same tool first; else each is weighed alone."""
 WHERE_ADVISED = 3
-"""The same where a step that served a similar request speaks for it, and no word of this one. By some twenty sentences
-only: below it, wrong values were as frequent as right ones."""
-CONFIRMED, REFUTED = 3, 12
-"""The same where it would also call the tool if there were no other, and where it would not."""
+"""How many times as sure as the gate it must be where a step that served a similar request speaks for a call, and
+nothing else does. By some twenty sentences only: below it, wrong values were as frequent as right ones."""
+MOST_SPOKEN = 4.0
+"""Of log odds: what is beyond says no more."""
 NEAREST = 3
 """Tools that it weighs, of those that a ranking puts first. Reading takes a time that grows with the square, and among
 more it chooses worse."""
 MOST_TOOLS = 16
 """The same where there is no ranking."""
-SURE = 0.5
-"""From here on the engine's choice stands where the ranking has the same tool first; else each is weighed alone."""
 ALONE, TOGETHER = 4.0, 2.0
 """How much counts how sure the engine is of a tool alone, and of its choice, beside the log of its chance."""
 LEAST_CHANCE = 0.01
@@ -123,7 +122,8 @@ class EmbeddedModel:
         self._gate = gate
         self.rank = rank
         self.serves: Serves | None = None
-        """Asked where the engine would call nothing; what the ranking puts first is then told to it as an order."""
+        """Whether a call is made depends on it as well; without it, the engine must be ``SURE``. Where the engine would
+        call nothing, what the ranking puts first is told to it as an order, if that serves the request."""
         self._folder = folder
         self._timeout = timeout
         self._clock = clock or SystemClock()
@@ -165,30 +165,32 @@ class EmbeddedModel:
         if conversation.results and not SEVERAL.search(conversation.text) and advised is None:
             return self._of_results(conversation, Usage())
         proposed = await self._proposed(files, weighed, conversation)
+        fits = None if self.serves is None else await self.serves(conversation.text, tools)
         if not proposed.calls and not proposed.forbidden and not conversation.results:
-            proposed = await self._ordered(files, weighed, conversation, tools) or proposed
+            proposed = await self._ordered(files, weighed, conversation, fits or {}) or proposed
         alone = conversation.unadvised()
         if alone.guidance != conversation.guidance and any(not tool.read_only for tool in proposed.tools):
             # What changes something it must choose without having been told of it.
             proposed = await self._proposed(files, weighed, alone)
+        proposed = await self._completed(files, proposed, conversation)
         usage = Usage(requests=1)
         missing = {call.tool_name: names for call in proposed.calls if (names := left_empty(call, of_them))}
         calls = tuple(call for call in proposed.calls if not left_empty(call, of_them) and conversation.allows(call))
         follows = advised is not None and any(call.tool_name == advised.name for call in calls)
+        talk = small_talk(conversation.text, tools)
         today = moment(self._clock.time()).date()
         evident = any(is_evident(conversation.text, call, of_them, today) for call in calls)
-        talk = small_talk(conversation.text, tools)
-        # Where nothing else speaks for a call it must be surer.
-        doubt = WHERE_ADVISED if follows else {True: CONFIRMED, False: REFUTED, None: IN_DOUBT}[proposed.confirmed]
-        if len({call.tool_name for call in calls}) < len(calls) and not SEVERAL.search(conversation.text):
-            evident, doubt = False, IN_DOUBT  # one thing is asked for, and it was not understood
-        needed = self._gate * (1 if evident else doubt)
-        answerable = talk is not None and not evident and not any(call.arguments for call in calls)
+        stands = proposed.confidence >= (self._gate * WHERE_ADVISED if follows else SURE)
+        if calls and fits is not None and not follows:
+            chances = {tool.name: chance for tool, chance in ranked}
+            stands = speaks_for(evidence(conversation, proposed, chances, fits, today)) >= 0
         # A tool that takes nothing of what is asked for, and has no word of it, is another one.
-        elsewhere = not evident and not any(call.arguments for call in calls)
-        elsewhere = elsewhere and all(unexplained(conversation.text, tool) for tool in proposed.tools)
-        served = bool(calls) and proposed.confidence >= needed and not (answerable or elsewhere)
-        sure = served and proposed.confidence >= self._gate * IN_DOUBT
+        bare = not any(call.arguments for call in calls)
+        left = [left_over(conversation.text, tool, {}, today) for tool in proposed.tools]
+        stands &= evident or not (bare and all(left))
+        answerable = talk is not None and bare and not evident
+        served = bool(calls) and proposed.confidence >= self._gate and stands and not answerable
+        sure = served and proposed.confidence >= SURE
         if advised is not None and talk is None and not sure and not (served and follows):
             shown = await self._as_advised(files, advised, conversation)
             if shown.calls:
@@ -312,15 +314,36 @@ class EmbeddedModel:
         files: EngineFiles,
         weighed: Sequence[tuple[ToolSpecification, float]],
         conversation: LatestRequest,
-        tools: Sequence[ToolSpecification],
+        fits: Mapping[str, float],
     ) -> Proposal | None:
-        """What it makes of an order for the tool that the ranking puts first by far, if one serves the request."""
+        """What it makes of an order for the tool that the ranking puts first by far, if that serves the request."""
         (tool, chance), today = weighed[0], moment(self._clock.time()).date()
-        if self.serves is None or chance < BY_FAR or not await self.serves(conversation.text, tools):
+        if chance < BY_FAR or fits.get(tool.name, -1.0) < 0:
             return None
         form = ordered_form_of(tool, conversation.text, today)
         made = Proposal() if form is None else await self._filled(files, form, conversation)
         return replace(made, confirmed=True) if made.calls else None
+
+    async def _completed(self, files: EngineFiles, proposed: Proposal, conversation: LatestRequest) -> Proposal:
+        """The same with what it makes of words that no argument took up, where the tool has a parameter for a text."""
+        if len(proposed.calls) != 1 or conversation.results:
+            return proposed
+        (call,), [tool], today = proposed.calls, proposed.tools, moment(self._clock.time()).date()
+        left = left_over(conversation.text, tool, call.arguments, today)
+        form = form_of([tool], conversation.text, today, every_text=True)
+        if not left or form == form_of([tool], conversation.text, today):
+            return proposed
+        made = await self._filled(files, form, conversation)
+        if len(made.calls) != 1:
+            return proposed
+        added = {
+            name: value
+            for name, value in made.calls[0].arguments.items()
+            if name not in call.arguments and isinstance(value, str) and not left.isdisjoint(stems(value))
+        }
+        least = min(made.confidence, proposed.confidence) if added else proposed.confidence
+        call = call.model_copy(update={"confidence": least, "arguments": {**call.arguments, **added}})
+        return replace(proposed, calls=(call,), confidence=least)
 
     async def _filled(
         self, files: EngineFiles, form: ToolText, conversation: LatestRequest, *, guided: bool = False
@@ -489,6 +512,44 @@ class LatestRequest:
                 turns.append(json.dumps(results, ensure_ascii=False))
                 results = []
         return turns
+
+
+def evidence(
+    conversation: LatestRequest,
+    proposed: Proposal,
+    chances: Mapping[str, float],
+    fits: Mapping[str, float],
+    today: date,
+) -> dict[str, float]:
+    """What speaks for calls and against them; of several, for the one for which least does."""
+    text, known = conversation.text, set(words(" ".join(conversation.turns())))
+    names = {call.tool_name for call in proposed.calls}
+    values = [str(value) for call in proposed.calls for value in call.arguments.values()]
+    given = {f"{at}": value for at, value in enumerate(values)}
+    left = [left_over(text, tool, given, today) for tool in proposed.tools]
+    made_up = [value for value in values if not is_iso(value) and not set(words(value)) <= known]
+    odds = math.log((proposed.confidence + 0.01) / (1.01 - proposed.confidence))
+    spoken = min(fits.get(name, -MOST_SPOKEN) for name in names) if fits else 0.0
+    return {
+        "bias": 1.0,
+        "sure": odds,
+        "confirmed": float(proposed.confirmed is True),
+        "refuted": float(proposed.confirmed is False),
+        "chance": math.log(max(min(chances.get(name, 0.0) for name in names), LEAST_CHANCE)),
+        "serves": max(-MOST_SPOKEN, min(MOST_SPOKEN, spoken)),
+        "worded": float(any(within(text, request) for tool in proposed.tools for request in tool.requests)),
+        "verb": float(any(begins_like_example(text, tool) for tool in proposed.tools)),
+        "left_over": max(len(each) for each in left) / max(1, len(stems(text))),
+        "made_up": len(made_up) / max(1, len(values)),
+        "bare": float(not values),
+        "twice": float(len(names) < len(proposed.calls) and not SEVERAL.search(text)),
+    }
+
+
+def speaks_for(seen: Mapping[str, float]) -> float:
+    """The log odds that calls are right: ``python -m benchmarks.embedded.calls``."""
+    weights: dict[str, float] = packaged_json("journeyman.models.embedded", "calls.json")
+    return sum(weight * seen[name] for name, weight in weights.items())
 
 
 def is_evident(text: str, call: ToolCall, tools: Sequence[ToolSpecification], today: date) -> bool:

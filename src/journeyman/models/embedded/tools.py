@@ -25,6 +25,7 @@ from journeyman.models.arguments import (
     grounded,
     has_name,
     is_date,
+    is_iso,
     mentions,
     plain_schema,
     whole_names,
@@ -120,8 +121,8 @@ def whole_of(tools: Sequence[ToolSpecification]) -> ToolText:
     return ToolText(_written(parts), named)
 
 
-def form_of(tools: Sequence[ToolSpecification], text: str, today: date) -> ToolText:
-    """The tools with those of their parameters that a request can speak of.
+def form_of(tools: Sequence[ToolSpecification], text: str, today: date, *, every_text: bool = False) -> ToolText:
+    """The tools with those of their parameters that a request can speak of; ``every_text`` asks for all that take one.
 
     A name says more to the engine than a description does. So a tool has the name that the request would give it, where
     one of its examples begins with that verb: ``update_task`` with the example "Rename laundry to washing" is
@@ -136,7 +137,7 @@ def form_of(tools: Sequence[ToolSpecification], text: str, today: date) -> ToolT
         named[next(free, name)] = tool
     parts = list[tuple[str, str, Mapping[str, Any]]]()
     for name, tool in named.items():
-        schema = _copied_days(relevant(tool, plain_schema(tool.parameters), text, today))
+        schema = _copied_days(relevant(tool, plain_schema(tool.parameters), text, today, every_text))
         parts.append((name, first_paragraph(tool.description), schema))
     return ToolText(_written(parts), named, asked=text)
 
@@ -244,7 +245,9 @@ def stems(text: str) -> set[str]:
     return {stem(word) for word in words(text) if word not in _listed.everywhere}
 
 
-def relevant(tool: ToolSpecification, schema: Mapping[str, Any], text: str, today: date) -> dict[str, Any]:
+def relevant(
+    tool: ToolSpecification, schema: Mapping[str, Any], text: str, today: date, every_text: bool = False
+) -> dict[str, Any]:
     """The tool's schema with its required parameters and those optional ones that the request can speak of."""
     properties: Mapping[str, Any] = schema.get("properties", {})
     required = schema.get("required", ())
@@ -252,7 +255,7 @@ def relevant(tool: ToolSpecification, schema: Mapping[str, Any], text: str, toda
     for day in reversed(mentions(text, today)):
         undated = without(undated, day)
     capital = has_name(undated)
-    named, spare = tool.read_only and capital, not required and capital  # whose things are to be shown
+    named, spare = tool.read_only and capital, every_text or (not required and capital)  # whose things are to be shown
     told = {
         name: stems(f"{name.replace('_', ' ')} {part.get('description', '')}") - of_tool
         for name, part in properties.items()
@@ -271,16 +274,22 @@ def relevant(tool: ToolSpecification, schema: Mapping[str, Any], text: str, toda
     return {**schema, "properties": kept}
 
 
-def unexplained(text: str, tool: ToolSpecification) -> set[str]:
-    """The stems of a request after its first word that the tool does not say of itself."""
-    said = [stem(word) for word in words(text) if word not in _listed.everywhere][1:]
-    return set(said) - stems(f"{tool.name.replace('_', ' ')} {first_paragraph(tool.description)}")
+def left_over(text: str, tool: ToolSpecification, arguments: Mapping[str, Any], today: date) -> set[str]:
+    """The stems of a request after its first word that neither a day, nor an argument, nor the tool says."""
+    for day in reversed(mentions(text, today)):
+        text = without(text, day)
+    said = [stem(word) for word in words(text) if word not in _listed.everywhere and not word.isdigit()][1:]
+    said = [each for each in said if each not in _listed.asking]
+    schema = plain_schema(tool.parameters).get("properties", {})
+    parts = (f"{name} {part.get('description', '')} {part.get('enum', '')}" for name, part in schema.items())
+    told = " ".join([tool.name, first_paragraph(tool.description), *tool.requests, *parts]).replace("_", " ")
+    return set(said) - stems(told) - stems(" ".join(map(str, arguments.values())))
 
 
 def _sayable(schema: Mapping[str, Any], text: str, said: set[str], today: date) -> bool:
     """Whether a value of this kind stands in the request."""
     if schema.get("format") in DATES:
-        return any(as_iso(piece, today) != piece or _is_date(piece) for piece in _pieces(text))
+        return any(as_iso(piece, today) != piece or is_iso(piece) for piece in _pieces(text))
     if "enum" in schema:
         return any({stem(word) for word in words(str(value))} <= said for value in schema["enum"])
     if schema.get("type") in ("integer", "number"):
@@ -293,14 +302,6 @@ def _pieces(text: str) -> Iterator[str]:
     for start, (begin, _) in enumerate(spans):
         for _, end in spans[start : start + LONGEST_DAY]:
             yield text[begin:end]
-
-
-def _is_date(text: str) -> bool:
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
 
 
 # --- what the embedded model says itself: it writes no prose, so that is only what it can do instead of a guess
