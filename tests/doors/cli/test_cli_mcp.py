@@ -80,7 +80,7 @@ def test_a_block_pasted_from_another_programs_file_is_taken(tmp_path: Path, past
 
 def test_servers_are_found_in_the_files_of_other_programs() -> None:
     editor = {"servers": {"x y": {"command": "${workspaceFolder}${/}x", "cwd": "${userHome}"}}}
-    assert servers_in(editor, "/work") == {"x_y": {"command": ["/work/x"], "cwd": "${HOME}"}}
+    assert servers_in(editor, "/projects/shop") == {"x_y": {"command": ["/projects/shop/x"], "cwd": "${HOME}"}}
     assert servers_in(CLAUDE)["files"]["command"] == ["npx", "-y", "files", "/data"]
     crm = {"url": "https://crm.example/mcp", "enabled": False}
     assert servers_in(VS_CODE) == servers_in({"mcp": VS_CODE}) == {"crm": crm}
