@@ -250,17 +250,18 @@ async def test_embedded_makes_the_call_that_served_a_request_of_the_same_wording
     offered = (TOOLS[0], required)
     request = Message.user("Any sign of W-17 for Ada?")
 
-    async def made(suggested: ToolCall, *since: Message, text: Message = request) -> Any:
-        return await at_the_engine(Engines(sure=0.3)).respond(asked(text, *since, tools=offered, suggested=suggested))
+    async def made(suggested: ToolCall, *since: Message, text: Message = request, sure: float = 0.3) -> Any:
+        return await at_the_engine(Engines(sure=sure)).respond(asked(text, *since, tools=offered, suggested=suggested))
 
     known = ToolCall(tool_name="send_mail", arguments={"to": "ada@corp.example"})
     [call] = (await made(known)).calls
     assert (call.tool_name, call.arguments, call.confidence) == ("send_mail", known.arguments, model.AS_WORDED)
     [call] = (await made(ToolCall(tool_name="send_mail"))).calls  # what is not told it fills in, as surely as it can
     assert (call.arguments, call.confidence) == ({"to": "Ada"}, 0.3)
-    assert [call.tool_name for call in (await made(ToolCall(tool_name="gone"))).calls] == [
-        "find_parcel"
-    ]  # as if nothing had been suggested
+    # As if nothing had been suggested: what the engine is sure of is called, and nothing else.
+    gone = ToolCall(tool_name="gone")
+    assert [call.tool_name for call in (await made(gone, sure=0.9)).calls] == ["find_parcel"]
+    assert (await made(gone)).calls == ()
     result = Message(role=Role.FUNCTION, name="send_mail", call_id="a", content="sent")
     ended = await made(ToolCall(tool_name="finish"), Message(role=Role.ASSISTANT, calls=(known,)), result)
     assert (ended.calls, ended.from_results) == ((), True)
