@@ -147,7 +147,7 @@ def _best(each: Example, weights: Rows) -> Rows:
 
 
 def score(each: Example, weights: Rows) -> float:
-    return float((each.rows @ weights[1:]).max() + weights[0])
+    return float(np.max(each.rows @ weights[1:]) + weights[0])
 
 
 def left_out(data: Sequence[Example], names: Sequence[str]) -> list[str]:

@@ -1,5 +1,6 @@
 """Requests that no tool can serve: how many are noticed, and what a report says."""
 
+import numpy as np
 import pytest
 
 from journeyman import ToolLibrary, tool
@@ -176,7 +177,7 @@ async def test_the_packaged_vectors_are_those_of_the_surroundings() -> None:
     listed = [line for line in lines if not line.startswith("#")]
     made = unit(await embedder.embed([*listed[:2], *listed[-2:]]))
     assert len(kept) == len(listed)
-    assert abs(made - kept[[0, 1, -2, -1]]).max() < 0.01
+    assert np.abs(made - kept[[0, 1, -2, -1]]).max() < 0.01
 
 
 async def test_a_library_without_tools_can_do_nothing() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from journeyman.doors.cli import main, program, screen  # noqa: F401  # screen holds the real check of a terminal
+from journeyman.doors.cli import configured, main, program, screen  # noqa: F401  # screen holds the real check of a terminal
 from journeyman.models import local_servers
 from journeyman.models.embedded import files
 from journeyman.testing import call
@@ -35,6 +35,7 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterato
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / ".state"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
+    configured.forget()  # the file of a test before
     yield
     for name, module in list(sys.modules.items()):
         if str(getattr(module, "__file__", None)).startswith(str(tmp_path)):
