@@ -302,6 +302,7 @@ def written(folder: Path, text: str) -> Path:
 
 async def test_a_file_says_how_a_model_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("THE_KEY", KEY)
+    monkeypatch.chdir(tmp_path)
     async with ScriptedServer([say("Hi")]) as server:
         path = written(
             tmp_path,
