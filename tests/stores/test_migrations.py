@@ -116,6 +116,7 @@ async def test_what_was_accepted_is_there_after_closing(store_url: str) -> None:
     [
         ("sqlite://", "is no SQLite URL"),
         ("sqlite://host/x.db", "is no SQLite URL"),
+        ("sqlite:/x.db", "is no SQLite URL"),
         ("mysql://x", "no store for 'mysql:'"),
         ("journeyman.db", "no store for 'journeyman.db'"),
     ],

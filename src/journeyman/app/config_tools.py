@@ -194,7 +194,7 @@ def wrong_overrides(item: AnyTool, settings: ToolSettings, key: Key) -> Iterator
             yield (*place, "cache"), "only results of tools that are read-only can be reused"
         taken = specification.parameters.get("properties", {})
         for name in override.sends or ():
-            if not name.startswith("to:") and name not in taken:
+            if name.removeprefix("to:") in ("", name) and name not in taken:
                 yield (*place, "sends"), f"{name!r} is no parameter of the tool; {nearest(name, taken)}"
         try:
             transformed(item, **settings.overridden(override).told)

@@ -134,8 +134,8 @@ class ToolSpecification(Entity):
         if self.read_only and self.risk is not None and self.risk is not RiskLevel.REVERSIBLE:
             raise ValueError(f"risk: a read-only tool is reversible, this one says {self.risk.value!r}")
         for name in self.sends or ():
-            if not name.startswith("to:") and name not in self.parameters.get("properties", {}):
-                raise ValueError(f"sends: {name!r} is no parameter; write 'to:{name}' for a fixed recipient")
+            if name.removeprefix("to:") in ("", name) and name not in self.parameters.get("properties", {}):
+                raise ValueError(f"sends: {name!r} is no parameter; write 'to:NAME' for a fixed recipient")
         return self
 
     @model_validator(mode="wrap")

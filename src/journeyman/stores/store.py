@@ -252,7 +252,7 @@ def sqlite_file(url: str) -> Path | None:
 def _path(url: str) -> str:
     parts = urlsplit(url)
     path = unquote(parts.path).removeprefix("/")
-    if parts.netloc or parts.query or not path:
+    if not url.startswith("sqlite:///") or parts.query or not path:
         raise ConfigurationError(
             f"store {url!r} is no SQLite URL: write 'sqlite:///relative.db' or 'sqlite:////absolute.db'"
         )

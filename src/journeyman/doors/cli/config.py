@@ -139,7 +139,8 @@ def _refused(checked: Configuration, *, bound: bool) -> Iterator[tuple[tuple[str
     folder, traces, http = settings.learning.folder, settings.runs.traces, settings.doors.http
     if settings.model is not None:
         key = ("model",) if isinstance(settings.model, str) else ("model", "name")
-        yield from _tried(key, lambda: _must_be_there(model_named(loaded.model(settings.model or ""))))
+        for _, why in _tried(key, lambda: _must_be_there(model_named(loaded.model(settings.model or "")))):
+            yield ("model", "base_url") if why.startswith("base_url") else key, why
     if settings.agent is not None:
         yield from _tried(("agent",), lambda: _load(settings.agent, checked.database, bound=bound))
     yield from _tried(("runs", "split"), lambda: live_split(settings.runs.split, None))
@@ -230,7 +231,4 @@ def init(
         (f'{started} run "Greet Ada"', "a run with it"),
     ]
     width = max(len(typed) for typed, _ in steps)
-    screen.note(
-        "what to do next:",
-        *(f"{inside}{typed.ljust(width)}   {does}" for typed, does in steps),
-    )
+    screen.note("what to do next:", *(f"{inside}{typed.ljust(width)}   {does}" for typed, does in steps))
