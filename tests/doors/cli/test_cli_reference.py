@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from journeyman.doors.cli import kept_helps
+from journeyman.doors.cli import kept_helps, main
 from journeyman.doors.cli.commands import COMMANDS as REGISTERED
 from journeyman.doors.cli.commands import load_command
 from scripts.write_help import helps
@@ -96,6 +97,16 @@ def test_a_reader_who_has_read_enough_sees_no_traceback(words: str) -> None:
         )
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
+
+
+def test_a_program_that_shows_the_help_ignores_broken_pipes_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A socket that its reader has closed would end it else, as it ends whatever serves."""
+    before = signal.getsignal(signal.SIGPIPE)
+    monkeypatch.setattr(sys, "argv", ["journeyman", "--help"])
+    monkeypatch.setenv("COLUMNS", "100")
+    with pytest.raises(SystemExit):
+        main()
+    assert signal.getsignal(signal.SIGPIPE) is before
 
 
 def test_help_in_a_narrow_terminal_is_made_to_fit(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:

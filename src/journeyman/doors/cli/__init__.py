@@ -14,7 +14,6 @@ a command those of runs), ``loading`` (stores, and what is named there), ``scree
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -57,8 +56,10 @@ def main() -> None:
         complete(sys.argv[1:])
         sys.exit()
     if (text := _kept_help(sys.argv[1:])) is not None:
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # whoever has read enough ends it, as with any other program
-        print(text)
+        try:
+            print(text, flush=True)
+        except BrokenPipeError:  # whoever has read enough ends it; what is left goes nowhere at the end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit()
     if any(name.startswith("OTEL_EXPORTER_OTLP_") for name in os.environ):
         from journeyman.app.observing import configure
@@ -70,7 +71,7 @@ def main() -> None:
 
     try:
         with children_marked(), children_escaped():
-            program()()
+            program()(prog_name="journeyman")  # as the kept helps call it, however it was started
     except SystemExit as ended:
         if ended.code == INTERRUPTED:
             print("\njourneyman: cancelled", file=sys.stderr)
