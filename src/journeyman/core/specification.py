@@ -134,8 +134,9 @@ class ToolSpecification(Entity):
         if self.read_only and self.risk is not None and self.risk is not RiskLevel.REVERSIBLE:
             raise ValueError(f"risk: a read-only tool is reversible, this one says {self.risk.value!r}")
         for name in self.sends or ():
-            if name.removeprefix("to:") in ("", name) and name not in self.parameters.get("properties", {}):
-                raise ValueError(f"sends: {name!r} is no parameter; write 'to:NAME' for a fixed recipient")
+            who = name.removeprefix("to:") or "NAME"
+            if name != f"to:{who}" and name not in self.parameters.get("properties", {}):
+                raise ValueError(f"sends: {name!r} is no parameter; write 'to:{who}' for a fixed recipient")
         return self
 
     @model_validator(mode="wrap")
@@ -176,11 +177,9 @@ class ToolSpecification(Entity):
         if self.deprecated:
             parts.append(f"Deprecated: {self.deprecated if isinstance(self.deprecated, str) else 'do not use'}")
         if self.requests:
-            parts.append(
-                "Asked for like this: " + "; ".join(shortened_json(one) for one in self.requests[:_EXAMPLES_TOLD])
-            )
+            parts.append("Asked for like this: " + "; ".join(map(shortened_json, self.requests[:_EXAMPLES_TOLD])))
         if arguments := [example for example in self.examples if not isinstance(example, str)]:
-            parts.append("Examples: " + "; ".join(shortened_json(one) for one in arguments[:_EXAMPLES_TOLD]))
+            parts.append("Examples: " + "; ".join(map(shortened_json, arguments[:_EXAMPLES_TOLD])))
         return "\n\n".join(parts)
 
     @property
