@@ -201,6 +201,23 @@ async def test_a_holdout_is_not_a_use(label: Label, tally: tuple[int, int]) -> N
     assert (after.label_sources, after.effect) == (before.label_sources, None)
 
 
+async def test_a_pitfall_that_was_held_out_is_not_blamed() -> None:
+    """And the run counts among those without advice."""
+    playbook = words(holdout=0.5)
+    right = told("Anna")
+    guessed = EpisodeCall("send_note", {"to": "anna", "text": "Lunch is ready"}, ok=False, error_code="INVALID_ADDRESS")
+    await playbook.learn(replace(right, calls=(guessed, *right.calls)), labels=[GOOD])
+    run_id = next(f"run-{number}" for number in range(100) if playbook.is_holdout(f"run-{number}"))
+    before = {bullet.id: bullet for bullet in await playbook.bullets()}
+    advice = await playbook.advise(ASKED, tools=TOOLS, run_id=run_id)
+    [pitfall] = [item.strategy_id for item in advice if item.form == "system"]
+    await playbook.feed(replace(told("Dora", 0, BAD, advice=advice), calls=()))
+    after = {bullet.id: bullet for bullet in await playbook.bullets()}
+    assert pitfall is not None
+    assert after[pitfall] == before[pitfall]
+    assert after["baseline"].harmful_count == before["baseline"].harmful_count + 1
+
+
 async def test_what_failed_and_was_then_done_right_is_a_pitfall_of_its_tool() -> None:
     playbook = words()
     right = told("Anna")

@@ -27,12 +27,8 @@ if TYPE_CHECKING:
 
 _ACCEPTED = "gzip, deflate"
 """Nothing else is asked for: these can be unpacked by slices with the standard library."""
-_STREAMS = (
-    "text/event-stream",
-    "application/vnd.amazon.eventstream",
-    "application/x-ndjson",
-    "application/stream+json",
-)
+_AMAZONS_STREAM = "application/vnd.amazon.eventstream"
+_STREAMS = ("text/event-stream", "application/x-ndjson", "application/stream+json", _AMAZONS_STREAM)
 
 
 async def bound(model: AiModel) -> None:
@@ -178,8 +174,12 @@ def _bound_botocore(sdk: Any) -> None:
         read, counter = response.raw.stream, _Counter(response.headers.get("Content-Type", ""))
 
         def stream(*args: Any, **options: Any) -> Iterator[bytes]:
-            for piece in read(*args, **options):
-                yield counter.take(piece)
+            try:
+                for piece in read(*args, **options):
+                    yield counter.take(piece)
+            except OverBudgetError:
+                response.raw.close()  # nobody reads the rest
+                raise
 
         response.raw.stream = stream
         if not streamed:
