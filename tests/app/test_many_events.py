@@ -112,7 +112,7 @@ async def test_a_long_run_is_taken_in_by_pages_and_kept_out_of_garbage_collectio
     few = 2 * MANY_FACTS // 5
     async with opens(ScriptedModel([])) as app:
         count = await fill(app, agent, steps=few)
-        assert gc.get_freeze_count() == 0
+        gc.unfreeze()  # Python 3.12 begins with some hundreds
         gc.collect()
         before, turns = len(gc.get_objects()), Turns(monkeypatch)
         state, seq = await app.runner.shared.fold(RUN)
