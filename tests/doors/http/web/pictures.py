@@ -161,6 +161,6 @@ async def ask(page: Page, text: str) -> None:
 
 
 if __name__ == "__main__":
-    folder = Path(sys.argv[1])
+    folder = Path(next(word for word in sys.argv[1:] if word != "--views"))
     folder.mkdir(parents=True, exist_ok=True)
     asyncio.run((views if "--views" in sys.argv else main)(folder))
